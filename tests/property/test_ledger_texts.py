@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpexplain.errors import InputError
 from dpexplain.ledger import MemoryLedger, Request, verify
-from dpexplain.ledger.chain import _encode_quickly, canonical, copy_as_stored, seal, time_text, unseal
+from dpexplain.ledger.chain import _encode_quickly, canonical, copy_as_stored, seal, text_and_copy, time_text, unseal
 from ledger_support import account, ask, event, spend
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -22,6 +22,8 @@ ODD = st.recursive(
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.integers(0, 9), inner),
     max_leaves=8,
 )
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+EVERYDAY = st.floats(-1e17, 1e17) | st.floats(-1e-3, 1e-3) | st.decimals(-1000, 1000, places=5).map(float)
 NAMES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=20)
 
 
@@ -40,16 +42,14 @@ def test_entries_are_canonical_text(question, answer, name, uses):
     assert verify(ledger).uses == tuple(sorted(set(uses)))
 
 
-@given(ODD | VALUES)
+@given(ODD | VALUES | st.lists(FLOATS) | st.lists(EVERYDAY))
 def test_a_copy_is_what_would_be_read_back(value):
     text = canonical(value)
-    copied, read = copy_as_stored(value, text), json.loads(text)
-    assert copied == read
-    assert json.dumps(copied) == json.dumps(read)  # types and the order of keys, too
-
-
-FLOATS = st.floats(allow_nan=False, allow_infinity=False)
-EVERYDAY = st.floats(-1e17, 1e17) | st.floats(-1e-3, 1e-3) | st.decimals(-1000, 1000, places=5).map(float)
+    made, read = text_and_copy(value), json.loads(text)
+    assert made[0] == text
+    for copied in (copy_as_stored(value, text), made[1]):
+        assert copied == read
+        assert json.dumps(copied) == json.dumps(read)  # types and the order of keys, too
 
 
 @given(VALUES | ODD | st.lists(FLOATS) | st.lists(EVERYDAY))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
+from dpexplain.answers.explanation import Explanation
 from dpexplain.errors import BudgetExhausted, LedgerUnavailable, ParameterError, QueryError, RequestIdInUse
 from dpexplain.ledger import open_existing, verify
 from dpexplain.service.backend import ReleaseBackend
@@ -181,6 +182,38 @@ def test_a_question_that_was_being_read_joins_the_one_before_it():
     assert batches == [[0, TURNS - 1], [TURNS + 1]]
 
 
+@pytest.mark.parametrize(("callers", "batches"), [(1, [[1], [2]]), (2, [[1, 2]]), (3, [[1, 2]])])
+def test_callers_are_answered_at_once_when_all_of_them_wait(callers, batches):
+    found, turned = [], []
+
+    async def ask_both():
+        batcher = TurnBatcher(lambda questions: found.append(list(questions)) or list(questions), 8, lambda: callers)
+        both = asyncio.gather(batcher.ask(1), batcher.ask(2))
+        asyncio.get_running_loop().call_soon(lambda: turned.append(list(found)))
+        return await both
+
+    assert asyncio.run(ask_both()) == [1, 2]
+    assert found == batches
+    assert turned == [[] if callers == 3 else batches]  # where one may still ask, some turns of the loop go by
+
+
+def test_turns_that_were_begun_for_answered_questions_answer_nobody_twice():
+    found = []
+
+    async def ask_in_turn():
+        callers = [3]
+        batcher = TurnBatcher(lambda questions: found.append(list(questions)) or list(questions), 8, lambda: callers[0])
+        first = asyncio.ensure_future(batcher.ask(1))
+        await asyncio.sleep(0)
+        callers[0] = 2  # the third has gone
+        answers = [await batcher.ask(2), await first]
+        callers[0] = 3
+        return [*answers, await batcher.ask(3), await batcher.ask(4)]
+
+    assert asyncio.run(ask_in_turn()) == [2, 1, 3, 4]
+    assert found == [[1, 2], [3], [4]]
+
+
 def test_a_batch_of_a_turn_that_fails_fails_for_each_of_its_callers():
     async def ask_all():
         def answer(_):
@@ -204,11 +237,12 @@ def test_a_release_answers_questions_together_as_it_does_one_by_one(data):
     assert "x0" in str(bad)
     assert isinstance(unknown, ParameterError)
     for found, value, name in ((first, 0.1, "a"), (last, 0.7, "d")):
-        alone = backend.explain(record_at(value), name)
-        assert found.to_dict()["request_id"] == name
-        assert found.record == record_at(value)
-        assert found.values == pytest.approx(alone.values, rel=1e-9, abs=1e-12)
-        assert found.contributions().error == pytest.approx(alone.contributions().error, rel=1e-9)
+        alone, answer = backend.explain(record_at(value), name), Explanation.from_dict(found.to_dict())
+        assert found.cost == alone.cost
+        assert answer.request_id == name
+        assert answer.contributions().record == alone.contributions().record == tuple(record_at(value).values())
+        assert answer.values == pytest.approx(alone.values, rel=1e-9, abs=1e-12)
+        assert answer.contributions().error == pytest.approx(alone.contributions().error, rel=1e-9)
     with pytest.raises(QueryError, match="x0"):
         backend.explain_many([record_at(0.1), record_at(9.0)], ["a", "b"])
 

@@ -1,24 +1,29 @@
-"""The files of an open ledger: a handle tells which file has a name now, with and without Linux's links of descriptors, and never asks when
-the file was changed."""
+"""The files of an open ledger: a handle tells which file has a name now, with and without `statx` and Linux's links of descriptors, and never asks
+when the file was changed."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dpexplain.errors import LedgerUnavailable
-from dpexplain.ledger.open_files import Handle, OpenFiles, inode_of
+from dpexplain.ledger import open_files
+from dpexplain.ledger.open_files import Handle, Identity, OpenFiles, inode_of
 
 
 def refuse(_):
     raise FileNotFoundError
 
 
-@pytest.fixture(params=["links", "no links", "no descriptors"])
+@pytest.fixture(params=["statx", "links", "no links", "no descriptors"])
 def handle(request, tmp_path, monkeypatch):
+    if request.param != "statx":
+        monkeypatch.setattr(open_files, "STATX", None)
     if request.param == "no links":
         monkeypatch.setattr(os, "readlink", refuse)
     if request.param == "no descriptors":
@@ -73,7 +78,10 @@ def test_a_file_that_never_was_stays_missing(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux's links of descriptors")
-def test_a_file_in_place_is_not_asked_for_its_times(tmp_path, monkeypatch):
+@pytest.mark.parametrize("known", [True, False])
+def test_a_file_in_place_is_not_asked_for_its_times(tmp_path, monkeypatch, known):
+    if not known:
+        monkeypatch.setattr(open_files, "STATX", None)
     path = tmp_path / "a.ledger-wal"
     path.write_bytes(b"1")
     made = Handle(str(path))
@@ -82,11 +90,49 @@ def test_a_file_in_place_is_not_asked_for_its_times(tmp_path, monkeypatch):
     made.close()
 
 
+@pytest.mark.skipif(open_files.STATX is None, reason="needs Linux's statx")
+def test_only_the_only_name_of_the_same_file_is_known(tmp_path):
+    path, other = tmp_path / "a.ledger", tmp_path / "other"
+    path.write_bytes(b"1")
+    other.write_bytes(b"1")
+    one = Identity(str(path), inode_of(str(path)))
+    assert one.is_known()
+    path.write_bytes(b"changed")
+    assert one.is_known()
+    assert not Identity(str(path), inode_of(str(other))).is_known()
+    assert not Identity(str(path), None).is_known()
+    os.link(path, tmp_path / "second")
+    assert not one.is_known()
+    assert not Identity(str(path), inode_of(str(path))).is_known()  # what it was made with has two names already
+    (tmp_path / "second").unlink()
+    assert one.is_known()
+    path.unlink()
+    assert not one.is_known()
+
+
+def test_a_system_that_refuses_statx_is_asked_in_another_way(tmp_path, monkeypatch):
+    path = tmp_path / "a.ledger"
+    for suffix in NAMES:
+        Path(f"{path}{suffix}").write_bytes(b"1")
+    opened = OpenFiles(str(path), inode_of(str(path)))
+    monkeypatch.setattr(open_files, "STATX", lambda *_: -1)
+    assert opened.are_in_place()
+    later = OpenFiles(str(path), inode_of(str(path)))
+    assert later.are_in_place()
+    Path(f"{path}-shm").unlink()
+    assert not opened.are_in_place()
+    assert not later.are_in_place()
+    opened.close()
+    later.close()
+
+
 NAMES = ("", "-wal", "-shm")
 
 
-@pytest.fixture
-def files(tmp_path):
+@pytest.fixture(params=["statx", "no statx"])
+def files(request, tmp_path, monkeypatch):
+    if request.param == "no statx":
+        monkeypatch.setattr(open_files, "STATX", None)
     path = tmp_path / "ledgers" / "a.ledger"
     path.parent.mkdir(mode=0o700)
     for suffix in NAMES:
@@ -138,6 +184,35 @@ def test_a_folder_that_was_moved_or_replaced_is_noticed(files):
     shutil.rmtree(path.parent)
     aside.rename(path.parent)
     assert in_place(opened)
+
+
+MOUNTS_OVER = """
+import subprocess, sys
+from dpexplain.ledger.open_files import OpenFiles, inode_of
+path, other, place = sys.argv[1:]
+opened = OpenFiles(path, inode_of(path))
+before = opened.are_in_place()
+subprocess.run(["mount", "--bind", other, place], check=True)
+print("mounted", before, opened.are_in_place())
+"""
+
+
+@pytest.mark.skipif(open_files.STATX is None, reason="needs Linux's statx")
+@pytest.mark.parametrize("suffix", NAMES)
+def test_what_is_mounted_over_a_file_is_noticed(tmp_path, suffix):
+    path, other = tmp_path / "a.ledger", tmp_path / "other"
+    for one in (other, *(Path(f"{path}{suffix}") for suffix in NAMES)):
+        one.write_bytes(b"1")
+    words = ["unshare", "-m", sys.executable, "-c", MOUNTS_OVER, str(path), str(other), f"{path}{suffix}"]
+    try:
+        found = subprocess.run(
+            words, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=False
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if "mounted" not in found.stdout:
+        pytest.skip(f"this user may not mount, a mounted file is NOT tested: {found.stderr[-200:]}")
+    assert found.stdout == "mounted True False\n"
 
 
 def test_other_files_of_the_folder_may_come_and_go(files):

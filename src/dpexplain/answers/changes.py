@@ -6,16 +6,13 @@ added or taken out. `web/changes.js` does the same for pages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import itemgetter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.features import Binary, Categorical, Ordinal
 from dpexplain.plots.steps import format_value
-
-_FIRST = itemgetter(0)
 
 
 class Change(NamedTuple):
@@ -44,7 +41,7 @@ class _Move(NamedTuple):
     after: str
     column: int
     sign: int = 1
-    leaving: int | None = None
+    leaving: int = -1  # the place after all columns, where what is taken away is 0
 
 
 def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector | None, most: int | None = None) -> list[Change]:
@@ -52,29 +49,44 @@ def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector 
 
     The error of a difference of two slopes is at most the sum of theirs, and is stated so.
     """
-    slopes, errors, found = values.tolist(), None if error is None else error.tolist(), []
-    for move in _moves(domain, point):
-        _, _, _, column, sign, leaving = move
-        value = sign * slopes[column] - (0.0 if leaving is None else slopes[leaving])
-        found.append((-abs(value), value, move))
-    found.sort(key=_FIRST)
-    return [_change(value, move, errors) for _, value, move in found[:most]]
+    errors = None if error is None else error.tolist()
+    return [
+        Change(name, before, after, value, error)
+        for (name, before, after, *_), value, error in _largest(domain, point.tolist(), values.tolist(), errors, most)
+    ]
 
 
-def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change:
-    name, before, after, column, _, leaving = move
-    spread = None if errors is None else errors[column] + (0.0 if leaving is None else errors[leaving])
-    return Change(name, before, after, value, spread)
+def change_dicts(
+    domain: DomainLike, entries: list[float], slopes: list[float], errors: list[float] | None, most: int | None = None
+) -> list[dict[str, Any]]:
+    """`Change.to_dict` of each of `changes_of`, from lists."""
+    return [
+        {"name": move[0], "from": move[1], "to": move[2], "value": value, "error": error}
+        for move, value, error in _largest(domain, entries, slopes, errors, most)
+    ]
 
 
-def _moves(domain: DomainLike, point: Vector) -> list[_Move]:
-    entries = point.tolist()
+def _largest(
+    domain: DomainLike, entries: list[float], slopes: list[float], errors: list[float] | None, most: int | None
+) -> Iterable[tuple[_Move, float, float | None]]:
+    """The moves with the largest values, these values and their errors."""
+    moves, padded = _moves(domain, entries), [*slopes, 0.0]
+    values = [sign * padded[column] - padded[leaving] for _, _, _, column, sign, leaving in moves]
+    sizes = [-abs(value) for value in values]
+    order = sorted(range(len(moves)), key=sizes.__getitem__)[:most]
+    if errors is None:
+        return [(moves[i], values[i], None) for i in order]
+    spread = [*errors, 0.0]
+    return [(moves[i], values[i], spread[moves[i][3]] + spread[moves[i][5]]) for i in order]
+
+
+def _moves(domain: DomainLike, entries: list[float]) -> list[_Move]:
     if isinstance(domain, Domain):
         memory, found = domain.memory, list[_Move]()
         for i, block in enumerate(domain.blocks):
             own = () if block.kind == "numeric" else entries[block.start : block.stop]  # that of a number does not matter
             key = ("moves", i, *own)
-            found += memory.get(key) or domain.remember(key, _moves_of(domain, i, point))
+            found += memory.get(key) or domain.remember(key, _moves_of(domain, i, entries))
         return found
     titled = enumerate(zip(domain.titles, entries, strict=True))
     if not isinstance(domain, TextDomain):
@@ -82,12 +94,12 @@ def _moves(domain: DomainLike, point: Vector) -> list[_Move]:
     return [_Move(name, "", *(("taken out", j, -1) if entry > 0.5 else ("added", j, 1))) for j, (name, entry) in titled]
 
 
-def _moves_of(domain: Domain, index: int, point: Vector) -> tuple[_Move, ...]:
+def _moves_of(domain: Domain, index: int, entries: list[float]) -> tuple[_Move, ...]:
     """The changes of one feature: the same for every record with this value."""
-    feature, start, own = domain.features[index], domain.blocks[index].start, domain.decode_point(point)[index]
+    feature, start, own = domain.features[index], domain.blocks[index].start, domain.decode_entries(entries)[index]
     title = feature.label_of(feature.name)
     if isinstance(feature, Categorical):
-        leaving = start + feature.columns.index(own) if own in feature.columns else None
+        leaving = start + feature.columns.index(own) if own in feature.columns else -1
         others = ((start + j, value) for j, value in enumerate(feature.columns) if start + j != leaving)
         before = "none of them" if own is None else format_value(own)
         return tuple(_Move(title, before, format_value(value), column, 1, leaving) for column, value in others)

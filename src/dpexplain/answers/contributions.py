@@ -57,7 +57,7 @@ class Contributions(JsonText):
 
     def __post_init__(self) -> None:
         _require_alike(len(self.names), self.values, self.error, self.record, self.titles)
-        if not abs(self.base + float(self.values.sum()) - self.answer) <= 1e-6 * self.scale.half_range:
+        if not adds_up(self.base, float(self.values.sum()), self.answer, self.scale):
             raise ParameterError(
                 f"base {self.base} and values with the sum {self.values.sum()} do not add up to the answer {self.answer}. Pass values that do"
             )
@@ -121,7 +121,7 @@ class Contributions(JsonText):
             "base_error": self.base_error,
             "answer_error": self.answer_error,
             "scale": self.scale.to_dict(),
-            "record": None if self.record is None else [_plain(value) for value in self.record],
+            "record": None if self.record is None else [plain_value(value) for value in self.record],
             "average": self.average,
             "titles": None if self.titles is None else list(self.titles),
             "guarantee": None if guarantee is None else guarantee.to_dict(),
@@ -184,6 +184,11 @@ class Contributions(JsonText):
     @property
     def _note(self) -> str:
         return "" if self.guarantee is None else str(self.guarantee)
+
+
+def adds_up(base: float, total: float, answer: float, scale: AnswerScale) -> bool:
+    """Whether a base and contributions with this total lead to the answer."""
+    return abs(base + total - answer) <= 1e-6 * scale.half_range
 
 
 def uncertain_signs(values: Vector, error: Vector | None) -> tuple[bool, ...] | None:
@@ -298,7 +303,7 @@ def _require_alike(count: int, *parts: Any) -> None:
         raise ParameterError(f"contributions need one value (error, record value, title) for each of the {count} names")
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A raw value in JSON's types."""
     if type(value) in _JSON:
         return value

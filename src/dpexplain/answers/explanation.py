@@ -41,7 +41,7 @@ _NO_CHANGES = (
     "this answer does not contain changes of single values, which are computed for planes over a table or words only. "
     "Ask the release or explainer again, or use the slopes of encoded columns in `values`"
 )
-_STATED = 12  # changes that a table or a document shows
+STATED = 12  # changes that a table or a document shows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +223,7 @@ class Explanation(JsonText):
             "intercept": self.intercept,
             "scale": self.scale.to_dict(),
             "contributions": None if self.added is None else self.contributions().to_dict_under(None),
-            "changes": [one.to_dict() for one in self.changes(_STATED)] if self._knows_changes else None,
+            "changes": [one.to_dict() for one in self.changes(STATED)] if self._knows_changes else None,
         }
 
     @classmethod
@@ -287,7 +287,7 @@ class Explanation(JsonText):
         details = f"<details><summary>{plots.slopes.HEADING}</summary>{slopes}</details>"
         return f"{added._repr_html_()}{details}{small}"
 
-    def _slopes(self, k: int = _STATED) -> list[plots.slopes.Slope]:
+    def _slopes(self, k: int = STATED) -> list[plots.slopes.Slope]:
         """The k largest changes of this record's values, or slopes where changes are not known, in the answer's own units."""
         if self._knows_changes:
             return [plots.slopes.Slope(one.text, one.value, one.error) for one in self.changes(k)]

@@ -147,7 +147,11 @@ class Domain(description.DomainDescription):
 
     def decode_point(self, point: FloatArray) -> tuple[Any, ...]:
         """One encoded row as raw values, one for each feature: `decode` with a cache, because few of the values are new."""
-        entries, memory, found = point.tolist(), self.memory, list[Any]()
+        return self.decode_entries(point.tolist())
+
+    def decode_entries(self, entries: list[float]) -> tuple[Any, ...]:
+        """`decode_point` of a list."""
+        memory, found = self.memory, list[Any]()
         for i, block in enumerate(self.blocks):
             key = (i, *entries[block.start : block.stop])
             known = memory.get(key, _UNKNOWN)
@@ -197,9 +201,10 @@ class Domain(description.DomainDescription):
         if count <= FEW:
             rows = [[0.0] * self.width for _ in range(count)]
             for column, block in zip(placed, self.blocks, strict=True):
+                start = block.start
                 for row, (place, entry) in zip(rows, column, strict=True):
-                    row[block.start + place] = entry
-            return np.array(rows).reshape(count, self.width)
+                    row[start + place] = entry
+            return np.array(rows) if rows else np.empty((0, self.width))
         out = np.zeros((count, self.width))
         pairs = zip(placed, self.blocks, strict=True)
         places = np.array([[block.start + place for place, _ in column] for column, block in pairs], dtype=np.intp)

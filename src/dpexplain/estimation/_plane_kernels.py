@@ -125,6 +125,16 @@ def measure(queries: Matrix, points: Points, metric: Vector, lengths: Vector, ou
 measure = compile_kernel(measure, _ANY_ORDER)
 
 
+@compile_kernel
+def cap_distances(distance: Matrix, height: float, cap: float) -> None:  # pragma: no cover
+    """Replace each distance d by min(height, cap/(2d(1 + d))), rounded as `core/weights.py` rounds it."""
+    widest_registers()
+    for i in range(len(distance)):
+        row = distance[i]
+        for r in range(len(row)):
+            row[r] = min(height, cap / ((1.0 + row[r]) * row[r] * 2.0))
+
+
 def _dot(a: Vector, b: Vector) -> float:  # pragma: no cover
     total = 0.0
     for j in range(len(a)):

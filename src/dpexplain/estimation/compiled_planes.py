@@ -41,7 +41,7 @@ class CompiledPlanes:
         points, metric, lengths, about, alike, constants = self._fitting
         distance = np.empty((len(queries), points.shape[1]))
         kernels.measure(queries, points, metric, lengths, distance)
-        local = np.ascontiguousarray(weight(distance))
+        local = _weigh(weight, distance)
         found = _empty(queries, 2), _empty(queries, 2), _empty(queries, 1), _empty(queries, 1)
         kernels.fit_planes(local, queries, points, about, alike, constants, self.given.dense_inverse, found)
         return self._finish(queries, found, self._variances(queries, local, found))
@@ -120,6 +120,15 @@ class CompiledPlanes:
     @cached_property
     def _narrow(self) -> Sources:
         return _sources(self.given.error_sources(1))
+
+
+def _weigh(weight: Weight, distance: Matrix) -> Matrix:
+    """α of each distance, which is overwritten where α is one of the paper's family without more."""
+    height, cap, *rest = weight.profile or (1.0, np.inf)
+    if cap == np.inf or rest != [np.inf, np.inf]:
+        return np.ascontiguousarray(weight(distance))
+    kernels.cap_distances(distance, height, cap)
+    return distance
 
 
 def _pad_columns(points: Matrix) -> kernels.Points:

@@ -86,6 +86,15 @@ def _encode_quickly(value: Any) -> str | None:
     return text if plain and "0.0000" not in text and not _EXPONENT(text) else None
 
 
+def text_and_copy(value: Any) -> tuple[str, Any]:
+    """The canonical text of a JSON value, and the value that is read back from it."""
+    text = _encode_quickly(value)
+    if text is not None:  # its numbers and texts are ones that both libraries read alike
+        return text, orjson.loads(text)
+    text = canonical(value)
+    return text, copy_as_stored(value, text)
+
+
 def copy_as_stored(value: Any, text: str) -> Any:
     """The JSON value that is read back from `text`, which is the canonical text of `value`."""
     try:

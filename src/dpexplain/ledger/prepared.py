@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dpexplain.errors import DpexplainError
 from dpexplain.ledger.account_page import Posting
-from dpexplain.ledger.chain import canonical, copy_as_stored
+from dpexplain.ledger.chain import canonical, text_and_copy
 from dpexplain.ledger.port import Request, Settlement
 from dpexplain.privacy.events import PrivacyEvent, price
 
@@ -48,8 +48,7 @@ class PreparedSettlement(NamedTuple):
     @classmethod
     def of(cls, done: Settlement) -> PreparedSettlement:
         quanta, events = price_and_text(done.events)
-        text = canonical(done.answer)
-        answer = copy_as_stored(done.answer, text)
+        text, answer = text_and_copy(done.answer)
         return cls(done.request_id, quanta, done.events, answer, f'"answer":{text},"events":{events}', done.uses)
 
     def make_posting(self, total: int) -> Posting:

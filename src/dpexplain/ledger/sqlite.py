@@ -250,12 +250,14 @@ class SqliteStore:
 
     def _require_in_place(self, opened: Opened) -> None:
         """A file that was moved, replaced or linked under an open connection would take spending with it, and so would its log."""
-        with suppress(FileNotFoundError):
+        try:
             if opened.files.are_in_place():
                 return
             if opened.files.are_only_deleted() and save_log(opened.connection):
                 with suppress(FileExistsError):
                     create_private(Path(f"{self.path}-wal"))  # nothing is missing: the ledger may be opened again
+        except FileNotFoundError:
+            pass
         raise _NotInPlace
 
     def _immutable(self) -> str:

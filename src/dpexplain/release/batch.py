@@ -105,7 +105,7 @@ class Explanations(ExplanationBatch):
             guarantee=self.release.guarantee,
             error=self.error[index],
             request_id=request_id,
-            details=self._details(index) | (more or {}),
+            details=self.details_of(index) | (more or {}),
             domain=self.release.domain,
             record=record,
             plane=self.plane,
@@ -162,7 +162,8 @@ class Explanations(ExplanationBatch):
     def _free(self) -> Guarantee:
         return free_of_charge(self.release.guarantee)
 
-    def _details(self, index: int) -> dict[str, Any]:
+    def details_of(self, index: int) -> dict[str, Any]:
+        """The details of one answer."""
         found = self.found
         details: dict[str, Any] = {
             **self.more,

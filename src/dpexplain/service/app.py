@@ -6,11 +6,11 @@ Keys are checked without a thread, and health checks have threads of their own, 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Annotated, Any
-from uuid import uuid4
 
 import orjson
 from anyio import CapacityLimiter
@@ -29,7 +29,7 @@ from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.ledger.patience import waiting_until
 from dpexplain.release.page import describe_outcome
 from dpexplain.service import problems
-from dpexplain.service.backend import Backend
+from dpexplain.service.backend import Answered, Backend
 from dpexplain.service.batching import PATIENCE
 from dpexplain.service.config import Settings
 from dpexplain.service.guard import Guard
@@ -38,7 +38,7 @@ from dpexplain.service.limits import RateLimit, network_of
 from dpexplain.service.openapi import describe, request_body_of
 from dpexplain.service.problems import Problem
 from dpexplain.service.prometheus_metrics import Metrics
-from dpexplain.service.raw_request import bearer_of, parse_body
+from dpexplain.service.raw_request import JsonBytes, bearer_of, parse_body, read_body
 from dpexplain.service.service_page import page_policy, promise, render_page
 from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, ExplainRequest, Instances, Record
 from dpexplain.service.shortcut import Shortcut
@@ -78,7 +78,7 @@ class Service:
     def caller(self, request: Request, token: str | None) -> Key:
         """The role of the caller. An open service has analysts only."""
         key = self._require_key(request, token)
-        request.state.log["key"] = key.id
+        _log(request)["key"] = key.id
         if wait := self.rate.wait(key.id if self.keys else _address(request)):
             self.metrics.count_refusal("rate")
             raise Problem(429, "Ask again later.", headers={"Retry-After": str(int(wait) + 1)})
@@ -88,7 +88,7 @@ class Service:
         """Raise if nobody could be answered now."""
         await run_sync(self.backend.check, limiter=self.health_threads)
         if self.keys is not None and (why := self.keys.find_trouble()):
-            request.state.log["why"] = why
+            _log(request)["why"] = why
             raise Problem(503, "The keys cannot be read. Their owner has to look after them.", "keys-unreadable")
 
     def _require_key(self, request: Request, token: str | None) -> Key:
@@ -99,46 +99,54 @@ class Service:
             return key
         self.metrics.count_refusal("key")
         if why := self.keys.find_trouble():
-            request.state.log["why"] = why
+            _log(request)["why"] = why
         if wait := self.failures.wait(_address(request)):
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
 
-    async def explain(self, request: Request, record: Record, request_id: str | None, target: str | None = None) -> Explanation:
+    async def explain(self, request: Request, record: Record, request_id: str | None, target: str | None = None) -> Answered:
         """One answer, counted and logged."""
-        with self._observe(request, record) as answers:
-            answers.append(await self.backend.ask(record, request_id or uuid4().hex, target))
-        return answers[0]
+        start = self._begin(request, record)
+        try:
+            answer = await self.backend.ask(record, request_id or token_hex(16), target)
+        except DpexplainError as error:
+            self._count_refusal(error)
+            raise
+        self._count_answers(request, start, [answer])
+        return answer
 
     async def explain_many(
         self, request: Request, records: Sequence[Record], id: str | None, target: str | None = None
     ) -> PaidExplanations:
         """Each record is the question `id/position`, so that a repeated call is free."""
-        name = id or uuid4().hex
+        name, start = id or token_hex(16), self._begin(request, records)
         ids = [f"{name}/{position}" for position in range(len(records))]
-        with self._observe(request, records) as answers:
+        try:
             with waiting_until(time.monotonic() + PATIENCE):  # from now on, and not from when a thread is free
                 found = await run_sync(self.backend.explain_many, records, ids, target, limiter=self.batch_threads)
-            answers += found
+        except DpexplainError as error:
+            self._count_refusal(error)
+            raise
+        self._count_answers(request, start, found)
         if found.refusal is not None:
             self.metrics.count_refusal("budget")
         return found
 
-    @contextmanager
-    def _observe(self, request: Request, asked: Record | Sequence[Record]) -> Iterator[list[Explanation]]:
-        """Count and log what is answered inside the block. Answers that were made together took equal parts of the time."""
-        log, start, answers = request.state.log, time.perf_counter(), list[Explanation]()
+    def _begin(self, request: Request, asked: Record | Sequence[Record]) -> float:
+        """When it was asked; log what, where the owner wants that."""
         if self.settings.log_records:
-            log["record"] = asked
-        try:
-            yield answers
-        except DpexplainError as error:
-            self.metrics.count_refusal("budget" if isinstance(error, BudgetExhausted) else "input")
-            raise
+            _log(request)["record"] = asked
+        return time.perf_counter()
+
+    def _count_refusal(self, error: DpexplainError) -> None:
+        self.metrics.count_refusal("budget" if isinstance(error, BudgetExhausted) else "input")
+
+    def _count_answers(self, request: Request, start: float, answers: Sequence[Answered]) -> None:
+        """Count and log. Answers that were made together took equal parts of the time."""
         seconds = time.perf_counter() - start
         for one in answers:
             self.metrics.count_answer(seconds / len(answers))
-            log["epsilon"] = one.cost.epsilon
+            _log(request)["epsilon"] = one.cost.epsilon
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -220,9 +228,9 @@ async def explain(request: Request) -> Response:
     """Why does the model answer as it does at this record?"""
     service: Service = request.app.state.service
     service.caller(request, bearer_of(request))
-    question = parse_body(ExplainRequest, request, await request.body())
+    question = parse_body(ExplainRequest, request, await read_body(request))
     answer = await service.explain(request, question.record, question.request_id, question.target)
-    return Response(orjson.dumps(answer.to_dict()), media_type="application/json")
+    return JsonBytes(orjson.dumps(answer.to_dict()))
 
 
 @router.post(
@@ -382,4 +390,11 @@ async def front(request: Request, service: Serving) -> Response:
 
 
 def _address(request: Request) -> str:
-    return network_of(request.client.host) if request.client else "unknown"
+    client = request.scope.get("client")
+    return network_of(client[0]) if client else "unknown"
+
+
+def _log(request: Request) -> dict[str, Any]:
+    """The fields of the request's line in the log."""
+    log: dict[str, Any] = request.scope["state"]["log"]
+    return log

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from anyio.to_thread import run_sync
 
@@ -38,10 +38,11 @@ from dpexplain.release.release import Release, load
 from dpexplain.release.text_shapley import WordReference, prepare_words
 from dpexplain.service.batching import Batcher, TurnBatcher
 from dpexplain.service.config import AskedModel, ServiceConfig, require_servable
+from dpexplain.service.connections import count_connections
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_checked
+from dpexplain.service.release_answers import Composed, Question, ReleaseAnswers
 
 LOCK_PATIENCE = 0.5  # seconds that a health check waits for another write to end
-Question: TypeAlias = tuple[Any, str, str | None]  # record, request id, target
 CURVE = 60  # points of the spending curve that a page draws
 
 
@@ -55,6 +56,15 @@ class SpendingSummary:
     answers: int | None
     exhausted: bool = False  # no further answer can be paid for
     people: PersonGuarantees | None = None  # by where a person's records are; None where the model has no card
+
+
+class Answered(Protocol):
+    """An answer that was given: an explanation, or what one is sent as."""
+
+    @property
+    def cost(self) -> Guarantee: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 class Backend(Protocol):
@@ -78,8 +88,8 @@ class Backend(Protocol):
         """{"kind": "class" or "model", "names": […]} where several can be asked about."""
         ...
 
-    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
-        """The explanation of one record; questions that wait together may be answered together. ParameterError for an unknown `target`."""
+    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Answered:
+        """The answer about one record; questions that wait together may be answered together. ParameterError for an unknown `target`."""
         ...
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
@@ -117,10 +127,12 @@ class ReleaseBackend:
     over: ShapleyReference | WordReference | None = None
     plane: Plane | None = None  # the release's own
     _over_targets: dict[str, ShapleyReference | WordReference | None] = field(default_factory=dict, init=False)
-    _batcher: TurnBatcher[Question, Explanation] = field(init=False)
+    _answers: ReleaseAnswers = field(init=False)
+    _batcher: TurnBatcher[Question, Composed] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_batcher", TurnBatcher(self.explain_each, MAX_BATCH))
+        object.__setattr__(self, "_answers", ReleaseAnswers(self.release, self.plane))
+        object.__setattr__(self, "_batcher", TurnBatcher(self._answers.answer_each, MAX_BATCH, count_connections))
         if not self.release.guarantee.private or SEEDED_NOISE in self.release.guarantee.note:
             raise NotPrivateError(f"this release is not for publication: {self.release.guarantee}. Make one with secure noise")
 
@@ -146,40 +158,10 @@ class ReleaseBackend:
     def targets(self) -> dict[str, Any] | None:
         return {"kind": self.release.targets_kind, "names": list(self.release.targets)} if self.release.targets else None
 
-    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
+    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Answered:
         if self.over is None and self.release.reference is None:  # too quick to be worth a thread
             return await self._batcher.ask((record, request_id, target))
         return await run_sync(self.explain, record, request_id, target)
-
-    def explain_each(self, questions: Sequence[Question]) -> list[Explanation | Exception]:
-        """The answer to each question, or its error; questions about the same target are answered together."""
-        targets = {target for _, _, target in questions}
-        if len(targets) == 1:
-            return self._explain_or_fail([question[:2] for question in questions], targets.pop())
-        found: dict[int, Explanation | Exception] = {}
-        for target in targets:
-            places = [i for i, question in enumerate(questions) if question[2] == target]
-            found |= zip(places, self._explain_or_fail([questions[i][:2] for i in places], target), strict=True)
-        return [found[i] for i in range(len(questions))]
-
-    def _explain_or_fail(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
-        try:
-            return self._explain_together(asked, target)
-        except DpexplainError as error:
-            return [error] * len(asked)
-
-    def _explain_together(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
-        if self.over is not None:
-            return [self.explain(record, request_id, target) for record, request_id in asked]
-        release = self.release if target is None else self.release.of(target)
-        answers = release.explain_many([record for record, _ in asked], plane=self.plane, on_error="skip")
-        more = self.release.target_details
-        if not answers.skipped:
-            return [answers.explanation_at(i, record, more, request_id) for i, (record, request_id) in enumerate(asked)]
-        found: dict[int, Explanation | Exception] = {one.row: QueryError(one.reason) for one in answers.skipped}
-        for i, row in enumerate(answers.rows):
-            found[row] = answers.explanation_at(i, asked[row][0], more, asked[row][1])
-        return [found[row] for row in range(len(asked))]
 
     def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
@@ -205,11 +187,14 @@ class ReleaseBackend:
         return self._over_targets[target]
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
-        found = self._explain_together(list(zip(records, request_ids, strict=True)), target)
-        for one in found:
-            if isinstance(one, Exception):
-                raise one
-        return PaidExplanations((one for one in found if isinstance(one, Explanation)), len(records))
+        if self.over is not None:
+            found = [self.explain(record, request_id, target) for record, request_id in zip(records, request_ids, strict=True)]
+            return PaidExplanations(iter(found), len(records))
+        answers, more = self._answers.explain(records, target), self.release.target_details
+        if answers.skipped:
+            raise QueryError(answers.skipped[0].reason)
+        asked = enumerate(zip(records, request_ids, strict=True))
+        return PaidExplanations((answers.explanation_at(i, one, more, name) for i, (one, name) in asked), len(records))
 
     def spending(self) -> SpendingSummary:
         people = None if self.release.model_card is None else self.release.guarantees

@@ -129,26 +129,34 @@ class TurnBatcher(Generic[Q, A]):
     """Answers questions that have arrived by now in one call, on the event loop's own thread: for answers too quick to wait for others.
 
     What has arrived takes TURNS turns of the loop to be read: one sees its bytes, one starts its request, one asks. No clock is waited for.
-    `answer` takes up to `most` questions and returns an answer or an error for each.
+    `answer` takes up to `most` questions and returns an answer or an error for each. `callers` is how many there are, 0 where that is not known:
+    when all of them wait, nobody else can ask, and they are answered at once.
     """
 
-    def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], most: int) -> None:
-        self._answer, self._most = answer, most
+    def __init__(
+        self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], most: int, callers: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._answer, self._most, self._callers = answer, most, callers
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
+        self._turning = False
 
     async def ask(self, question: Q) -> A:
         """Return the answer to `question`, or raise its error."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
-        if not self._waiting:
-            loop.call_soon(self._turn, loop, TURNS)
         self._waiting.append((question, future))
+        if 0 < self._callers() <= len(self._waiting):
+            self._answer_all()
+        elif not self._turning:
+            self._turning = True
+            loop.call_soon(self._turn, loop, TURNS)
         return await future
 
     def _turn(self, loop: asyncio.AbstractEventLoop, left: int) -> None:
-        if left > 1 and len(self._waiting) < self._most:
+        if left > 1 and 0 < len(self._waiting) < self._most:
             loop.call_soon(self._turn, loop, left - 1)
         else:
+            self._turning = False
             self._answer_all()
 
     def _answer_all(self) -> None:

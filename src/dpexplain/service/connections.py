@@ -168,6 +168,11 @@ def crowd_of_this_worker() -> Crowd:
     return Crowd()
 
 
+def count_connections() -> int:
+    """How many callers this worker has; 0 in a process that serves in another way."""
+    return len(crowd_of_this_worker())
+
+
 def health_only(app: ASGIApp) -> ASGIApp:
     """Answers health checks, and nothing else."""
 
