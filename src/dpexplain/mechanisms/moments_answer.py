@@ -15,6 +15,7 @@ from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.core.release_moments import WIDEST_PAID
 from dpexplain.errors import ParameterError
+from dpexplain.estimation.error_parts import name_parts
 from dpexplain.estimation.plane_building import PlaneQuestion, fit_one_plane
 from dpexplain.estimation.planes import Planes
 from dpexplain.estimation.public_points import PublicModel
@@ -73,7 +74,7 @@ def _details(found: Planes, asked: PlaneQuestion, size: int) -> dict[str, Any]:
         "by": "moments",
         "weight": asked.weight.to_dict(),
         "effective_rows": round(float(found.share[0]) * size),
-        "error_parts": {"noise": float(found.noise[0]), "reference": float(found.reference[0])},
+        "error_parts": name_parts(found.parts[0]),
         "capped": bool(found.capped[0]),
     }
     if asked.radius is not None:
