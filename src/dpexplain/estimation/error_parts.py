@@ -42,11 +42,11 @@ def only_noise_and_shrinkage(errors: Matrix) -> Parts:
     return found
 
 
-def split_posterior(squares: Matrix, noise_share: Vector | None) -> Matrix:
-    """(from noise, from shrinkage), sums over directions: of `squares`, one column each, noise has this share; NaN for noise where it is not known."""
+def split_posterior(squares: Matrix, noise_share: Vector | None, noise: Vector | float = 0.0) -> Matrix:
+    """(from noise, from shrinkage): sums of `squares` over directions, of which noise has a share, and other `noise`; NaN where no share is known."""
     if noise_share is None:
-        return np.stack([np.full(len(squares), np.nan), squares.sum(axis=1)], axis=1)
-    return np.stack([squares @ noise_share, squares @ (1 - noise_share)], axis=1)
+        return np.stack([np.full(len(squares), np.nan), squares.sum(axis=1) + noise], axis=1)
+    return np.stack([squares @ noise_share + noise, squares @ (1 - noise_share)], axis=1)
 
 
 def split_records(total: float, tables: Matrix, chance: float, drawn: float) -> Vector:

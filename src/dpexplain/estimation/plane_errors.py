@@ -170,8 +170,7 @@ class ErrorSources:
         added += np.square(feature_sums(turn * q.offset, self.layout) * self.level_error)
         level = np.square(turn * self.level_error)
         squares = np.square(self.root).sum(axis=0) + rotated * (rotated * dots(turn, turn)[:, None] - 2 * (turn @ self.root))
-        posterior = split_posterior(counted * squares, self.noise_share) / self.layout.width
-        posterior[:, 0] += level.mean(axis=1)
+        posterior = split_posterior(counted * squares, self.noise_share, level.sum(axis=1)) / self.layout.width
         parts = self._name_parts(q, posterior, usual.sum(axis=1), pulled_slopes, change.sum(axis=1))
         return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]), parts)
 
