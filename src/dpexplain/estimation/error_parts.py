@@ -71,11 +71,8 @@ def mix_common(share: Vector, errors: tuple[Matrix, Matrix], parts: tuple[Parts,
 
 def name_parts(parts: Matrix) -> dict[str, float]:
     """The parts of one query, (2, 4), by name: root mean squares over the slopes. Those that the errors do not include are left out."""
-    squares = parts.sum(axis=0).tolist()
-    if isnan(squares[NOISE]):
-        rest = np.nansum(parts, axis=0).tolist()
-        named = {TOGETHER: rest[NOISE] + rest[SHRINKAGE]}
-    else:
-        named = {"noise": squares[NOISE], "shrinkage": squares[SHRINKAGE]}
-    named |= {"bias": squares[BIAS], "sampling": squares[SAMPLING]}
-    return {name: sqrt(max(square, 0.0)) for name, square in named.items() if not isnan(square)}
+    common, own = parts.tolist()
+    found = {name: first + second for name, first, second in zip(PARTS, common, own, strict=True)}
+    if isnan(found["noise"]):
+        found = {TOGETHER: found["shrinkage"] + own[NOISE], "bias": found["bias"], "sampling": found["sampling"]}
+    return {name: sqrt(max(square, 0.0)) for name, square in found.items() if not isnan(square)}

@@ -61,15 +61,22 @@ class ErrorSources:
         return np.stack([np.square(self.root).sum(axis=1), np.square(self.root * self.left).sum(axis=1)])
 
     @cached_property
+    def _column_squares(self) -> Vector:
+        """The squared length of each column of W."""
+        return np.asarray(np.square(self.root).sum(axis=0))
+
+    @cached_property
     def traces(self) -> Matrix:
         """Of R and of what is always left of it: mean squares over the slopes, from noise and from shrinkage, one row each."""
-        squares = np.square(self.root).sum(axis=0) / self.layout.width
+        squares = self._column_squares / self.layout.width
         return split_posterior(np.stack([squares, squares * np.square(self.left)]), self.noise_share)
 
-    def _name_parts(self, q: QueryErrors, posterior: Matrix, usual: Vector, pulled: Vector, change: Vector) -> Parts:
+    def _name_parts(
+        self, q: QueryErrors, posterior: Matrix, usual: Vector, pulled: Vector | float, change: Vector | float
+    ) -> Parts:
         """Parts, from mean squares by noise and by shrinkage, and from sums of v, of what points add, and of the squared change."""
         found, n = no_parts(len(q.kept)), self.layout.width
-        found[:, COMMON, NOISE], found[:, COMMON, SHRINKAGE], found[:, COMMON, BIAS] = posterior[:, 0], posterior[:, 1], usual / n
+        found[:, COMMON, NOISE], found[:, COMMON, SHRINKAGE], found[:, COMMON, BIAS] = *posterior, usual / n
         found[:, APART, SAMPLING] = q.drawn * pulled / n
         found[:, APART, BIAS] = ((1 - q.drawn) * pulled + OWN * change) / n
         return found
@@ -113,7 +120,7 @@ class ErrorSources:
             )
             added[:, a] += OWN * np.square(dots(offset, q.change[:, block])) + dots(np.square(offset), q.usual[:, block])
         base, answer = (self._variance_along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
-        posterior = _interpolate(kept[:, None], *self.traces)
+        posterior = _interpolate(kept[:, None], *self.traces).T
         parts = self._name_parts(q, posterior, q.usual.sum(axis=1), pulled_slopes.sum(axis=1), change.sum(axis=1))
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1), parts)
 
@@ -128,11 +135,10 @@ class ErrorSources:
         added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._column_counts(q)[0]
         added[-2:] += self.level_error**2
         added += OWN * np.square(q.change[0] @ wanted) + q.usual[0] @ np.square(wanted)
-        pulled_slopes, change = np.square(self._moved_by_column - centre[:, None]) @ weights, np.square(q.change)
-        reference = pulled_slopes * np.square(q.narrow[0])
-        sums = q.usual.sum(axis=1), reference.sum(), change.sum(axis=1)
-        reference += OWN * change[0]
-        parts = self._name_parts(q, _interpolate(kept, *self.traces)[None], *sums)
+        reference = np.square(self._moved_by_column - centre[:, None]) @ weights * np.square(q.narrow[0])
+        sums = np.add.reduce(q.usual, axis=1), np.add.reduce(reference), q.change[0] @ q.change[0]
+        reference += OWN * np.square(q.change[0])
+        parts = self._name_parts(q, _interpolate(kept, *self.traces), *sums)
         return Variances((_interpolate(kept, *self.noise) + q.usual[0])[None], reference[None], added[None], parts)
 
     def anchored_variances(self, q: QueryErrors, turn: Matrix) -> Variances:
@@ -169,8 +175,8 @@ class ErrorSources:
         base = self._variance_along(q, counted, q.offset - along[:, None] * q.away, along) + np.square(along * self.level_error)
         added += np.square(feature_sums(turn * q.offset, self.layout) * self.level_error)
         level = np.square(turn * self.level_error)
-        squares = np.square(self.root).sum(axis=0) + rotated * (rotated * dots(turn, turn)[:, None] - 2 * (turn @ self.root))
-        posterior = split_posterior(counted * squares, self.noise_share, level.sum(axis=1)) / self.layout.width
+        squares = self._column_squares + rotated * (rotated * dots(turn, turn)[:, None] - 2 * (turn @ self.root))
+        posterior = split_posterior(counted * squares, self.noise_share, level.sum(axis=1)).T / self.layout.width
         parts = self._name_parts(q, posterior, usual.sum(axis=1), pulled_slopes, change.sum(axis=1))
         return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]), parts)
 

@@ -86,7 +86,7 @@ class RecordErrors:
         tables[:, :-1] = tables[:, :-1] @ K
         return RecordErrors(V, tables, self.drawn, undecided)
 
-    def turned(self, by: Matrix) -> RecordErrors:
+    def turn(self, by: Matrix) -> RecordErrors:
         undecided = np.square(by[:, :-1]) @ self.undecided
         return RecordErrors(np.pad(by @ self.covariance @ by.T, (0, 1)), self.tables @ by.T, self.drawn, undecided)
 
@@ -298,7 +298,7 @@ class ReferencePlanes(RakedRecords):
             across[n, -2:] = 1.0
         else:  # slopes turn with the level that they are held against
             by = np.column_stack([np.eye(n) - np.outer(turn, away), turn])
-            spread, root = spread.turned(by), root - np.outer(turn, away @ root)
+            spread, root = spread.turn(by), root - np.outer(turn, away @ root)
             open_ = by[:, :n] @ open_
         parts = no_parts(1)
         parts[0, COMMON, [NOISE, SHRINKAGE]] = split_posterior(np.square(root).sum(axis=0)[None], self.slopes.noise_share)[0]
