@@ -568,7 +568,7 @@ def test_a_cap_that_binds_is_named(release):
     assert np.linalg.norm(held.values) == pytest.approx(0.4)
     assert "cap" not in release.explain(RECORD, radius=50.0).details
     assert 0 < free.details["effective_rows"] <= release.size
-    assert set(free.details["error_parts"]) == {"noise", "reference"}
+    assert set(free.details["error_parts"]) == {"noise", "shrinkage", "bias", "sampling"}
     assert "radius 1" in release.explain(RECORD, plane="paper").details["cap"]
 
 

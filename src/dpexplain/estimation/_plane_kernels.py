@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.compiling import compile_kernel, widest_registers
 from dpexplain.core.layout import Indices
+from dpexplain.estimation.error_parts import APART, BIAS, COMMON, SAMPLING, Parts
 from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import KEPT, LIMIT, NARROWEST, POOLED, STEPS
 
 Points: TypeAlias = NDArray[np.float32]
+Sources: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix, Matrix]  # M by points, W, h, diagonals of R, their traces by part
 TOGETHER = 4  # columns that are read together
 _STRETCH = 256
 _ANY_ORDER = {"reassoc", "contract", "nsz"}  # sums may be taken in any order
@@ -326,21 +328,17 @@ def plane_variances(
     planes: tuple[Matrix, Vector, Matrix, Vector, Matrix],  # middles, shares, queries, the average record, slopes
     about: tuple[Vector, Vector],  # of the points: weights g, squared residuals
     spread: tuple[Vector, Indices, Matrix],  # variances of columns, which of them are numbers, squares of these
-    sources: tuple[
-        Matrix, Matrix, Vector, Matrix
-    ],  # M with one column a point, W, h, the diagonals of R and of what is left of it
-    constants: tuple[float, float, float],  # doubt, mean squared residual, variance of the level
+    sources: Sources,
+    constants: tuple[float, float, float, float],  # doubt, mean squared residual, variance of the level, `drawn` of the points
     changes: tuple[Vector, Vector, Vector, Vector],  # φ₀; w, u and v of what may be wrong about changes from it
-    mean: Vector,
-    inverse: Matrix,
-    owner: Indices,
-    found: tuple[Matrix, Matrix, Matrix],
+    frame: tuple[Vector, Matrix, Indices],  # μ, the moments' inverse, each column's feature
+    found: tuple[Matrix, Matrix, Matrix, Parts],
 ) -> None:  # pragma: no cover
-    """Fills the variances (noise, reference, added) of the chosen queries from every so many points."""
-    (middles, shares, queries, average, slopes), (raked, squares), (moved, root, left, diagonals) = planes, about, sources
-    (doubt, mean_square, level), (variances, numbers, number_squares) = constants, spread
-    slopes0, weighed, usual, unseen = changes
-    noise, reference, added = found
+    """Fills the variances (noise, reference, added, parts) of the chosen queries from every so many points."""
+    (middles, shares, queries, average, slopes), (raked, squares), (moved, root, left, diagonals, traces) = planes, about, sources
+    (doubt, mean_square, level, drawn), (variances, numbers, number_squares) = constants, spread
+    (slopes0, weighed, usual, unseen), (mean, inverse, owner) = changes, frame
+    noise, reference, added, parts = found
     count, few, columns = local.shape[1], moved.shape[1], len(mean)
     weights, narrow, scratch = np.empty(few), np.empty(columns), np.empty((7, columns))
     centre, offset, away, counted, towards, leaving, change = scratch
@@ -365,12 +363,16 @@ def plane_variances(
         reference[i, :], added[i, :] = 0.0, 0.0
         _pull(moved, owner, weights, centre, towards, leaving, reference[i], added[i])
         reference[i] *= narrow * narrow
+        pulled, from_drawing = np.mean(reference[i]), min(drawn * np.sqrt(share), 1.0)
         _spread_noise(root, counted, owner, offset, away, added[i])
         change[:] = slopes[i] - slopes0
         changed = (_dot(weighed, change * change) * usual + (1 - share) * unseen) / share**NEARER
         noise[i] += changed
         _spread_change(change, changed, owner, offset, away, reference[i], added[i])
         added[i, added.shape[1] - 2 :] += level
+        parts[i, COMMON, :BIAS] = kept * traces[0] + (1 - kept) * traces[1]
+        parts[i, COMMON, BIAS], parts[i, APART, SAMPLING] = np.mean(changed), from_drawing * pulled
+        parts[i, APART, BIAS] = (1 - from_drawing) * pulled + OWN * np.mean(change * change)
 
 
 @compile_kernel

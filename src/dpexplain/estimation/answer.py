@@ -27,6 +27,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import Scales
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.error_parts import Parts
 from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one
 from dpexplain.estimation.reference import Reference
 
@@ -52,6 +53,7 @@ class PlaneAnswers:
 
     values: Matrix
     errors: Matrix
+    parts: Parts | None = None  # of the errors; None where these are from noise and shrinkage alone
 
 
 @dataclass(frozen=True, eq=False)

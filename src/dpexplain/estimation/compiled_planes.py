@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from dpexplain.estimation.planes import Planes, Variances
 LARGEST = 1 << 18  # entries of the points, beyond which
 MANY = 12  # … and questions at a time, from which NumPy's matrix products are faster
 NARROW, MANY_NARROW = 30, 64  # columns up to which that takes so many questions
-Sources: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix]
 
 
 def is_many(queries: Matrix) -> bool:
@@ -75,14 +74,16 @@ class CompiledPlanes:
             added_errors=rest[:, :-2],
             share=share,
             capped=np.zeros(len(queries), dtype=bool),
-            noise=numbers[1],
-            reference=numbers[2],
+            common=numbers[1],
+            own=numbers[2],
+            parts=variances.parts,
         )
 
     def _variances(self, queries: Matrix, local: Matrix, solved: tuple[Matrix, Matrix, Vector, Vector]) -> Variances:
         given, layout = self.given, self.given.layout
         slopes, middle, _, share = solved
-        found = _empty(queries, 2), _empty(queries, 2), np.empty((len(queries), layout.attributes + 2))
+        found = Variances.empty(len(queries), layout)
+        into = found.noise, found.reference, found.added, found.parts
         planes, (about, spread, constants) = (middle, share, queries, given.average.values, slopes), self._about
         wrong, narrow = given.local_change, share < BROAD
         changes = given.slopes.values, wrong.shares, wrong.usual, wrong.unseen
@@ -99,26 +100,24 @@ class CompiledPlanes:
                     sources,
                     constants,
                     changes,
-                    given.mean,
-                    given.dense_inverse,
-                    layout.owner,
-                    found,
+                    (given.mean, given.dense_inverse, layout.owner),
+                    into,
                 )
-        return Variances(*found)
+        return found
 
     @cached_property
     def _about(self) -> tuple[tuple[Any, ...], ...]:
         """The kernel's arguments about points, columns and constants."""
         given = self.given
         spread = given.variances, given.layout.numbers, np.ascontiguousarray(given.number_squares.T)
-        return (given.raked, given.squares), spread, (given.doubt, given.mean_square, float(given.t0_error) ** 2)
+        return (given.raked, given.squares), spread, (given.doubt, given.mean_square, float(given.t0_error) ** 2, given.drawn)
 
     @cached_property
-    def _broad(self) -> Sources:
+    def _broad(self) -> kernels.Sources:
         return _sources(self.given.error_sources(EVERY))
 
     @cached_property
-    def _narrow(self) -> Sources:
+    def _narrow(self) -> kernels.Sources:
         return _sources(self.given.error_sources(1))
 
 
@@ -139,8 +138,8 @@ def _pad_columns(points: Matrix) -> kernels.Points:
     return rows
 
 
-def _sources(errors: ErrorSources) -> Sources:
-    return np.ascontiguousarray(errors.moved.T), np.ascontiguousarray(errors.root), errors.left, errors.noise
+def _sources(errors: ErrorSources) -> kernels.Sources:
+    return np.ascontiguousarray(errors.moved.T), np.ascontiguousarray(errors.root), errors.left, errors.noise, errors.traces
 
 
 def _empty(queries: Matrix, dimensions: int) -> Matrix:

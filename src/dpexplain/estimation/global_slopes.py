@@ -6,6 +6,7 @@ eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With
     φ̂ = c + vλ(τ - λc)/(vλ² + s²),    Var(φ | τ) = vs²/(vλ² + s²):
 
 where vλ² ≫ s² the estimate is τ/λ; where vλ² ≪ s² it is the prior's centre with the prior's standard deviation.
+Noise moves φ̂ by vλe/(vλ² + s²), so that s²v²λ²/(vλ² + s²)² of the variance is noise. The rest is shrinkage, as is all that priors are widened by below.
 There are two priors. The first is for labels that no model gave; where a model answers, it needs a likelihood that is _ODDS times larger, and so with the
 covariances taken for exact: denoised ones are quieter than s_C says, which would favour slopes of 0.
 
@@ -89,6 +90,7 @@ class Slopes:
     spread: Vector
     doubt: float  # τ²: how wrong the public points' residuals are, as a share of their variance; of several estimates, that of the first
     hidden: Vector | float = 0.0  # the part of `spread` where noise may have made the eigenvalue; 0 after a release was stored
+    noise: Vector | None = None  # the part of `spread` that noise causes, the rest is shrinkage; None in older files
 
     @property
     def asked(self) -> bool:
@@ -103,6 +105,13 @@ class Slopes:
     def root(self, vectors: Matrix) -> Matrix:
         """W with WWᵀ the posterior covariance of φ̂."""
         return np.asarray(vectors * self.spread)
+
+    @property
+    def noise_share(self) -> Vector | None:
+        """The share of each direction's posterior variance that noise causes; None where it is not known."""
+        if self.noise is None:
+            return None
+        return np.asarray(np.minimum(np.square(self.noise) / np.maximum(np.square(self.spread), 1e-300), 1.0))
 
     def errors(self, vectors: Matrix) -> Vector:
         """Posterior standard deviation of each column's slope."""
@@ -133,7 +142,7 @@ class NoisyEquations:
         flat = np.zeros(usual.shape[-1] * len(_SIZES))
         likelihood, plain = self._posterior(np.zeros_like(self.t1), (usual, _SIZES), flat, flat)
         if guess is None:
-            return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
+            return replace(plain, doubt=DOUBT_WITHOUT_MODEL)
         few, directions = np.broadcast_to(guess.few, (n,)), self._directions
         nearly = directions.collinearity
         residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ np.square(self.vectors), 1e-12)
@@ -151,10 +160,11 @@ class NoisyEquations:
             exact = replace(self, second_error=np.zeros_like(self.second_error))
             likelier = exact._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)[0]
             kept |= likelier + log(_ODDS) >= likelihood
-        values, spread, hidden = (
-            np.where(kept[..., None], getattr(guessed, name), getattr(plain, name)) for name in ("values", "spread", "hidden")
+        values, spread, hidden, noise = (
+            np.where(kept[..., None], getattr(guessed, name), getattr(plain, name))
+            for name in ("values", "spread", "hidden", "noise")
         )
-        return Slopes(values, spread, guessed.doubt, hidden)
+        return Slopes(values, spread, guessed.doubt, hidden, noise)
 
     def _priors_around(self, guess: Guess, few: Vector, residual: Vector, tied: Vector) -> Matrix:
         """v of each direction: one row for each γ, η and doubt. `few` is one over the number of points in each direction, `residual` r²."""
@@ -199,12 +209,18 @@ class NoisyEquations:
 
         Of `hidden`, which counts as far as noise may have made the eigenvalue, they take back nothing.
         """
-        length = np.square(found.values - self.expected).sum(axis=-1, keepdims=True)
-        noise = np.square(np.asarray(self.label_error)[..., None]) + np.square(np.asarray(self.second_error)[..., None]) * length
+        noise = self._noise_around(found.values)
         left = np.clip(1 - np.square(self.eigenvalues * found.spread) / np.maximum(noise, 1e-300), 0.0, 1.0)
         hidden = directions.counted_share * hidden
         spread = np.square(found.spread) + (1 - directions.probability) * np.square(left) * tied + hidden
         return replace(found, spread=np.sqrt(spread), hidden=np.sqrt(hidden))
+
+    def _noise_around(self, values: Vector) -> Vector:
+        """s², with one more axis, for slopes of these values."""
+        length = np.square(values - self.expected).sum(axis=-1, keepdims=True)
+        return np.asarray(
+            np.square(np.asarray(self.label_error)[..., None]) + np.square(np.asarray(self.second_error)[..., None]) * length
+        )
 
     @property
     def _usual_sizes(self) -> list[Vector]:
@@ -236,7 +252,17 @@ class NoisyEquations:
         )
         likelihood = np.array([find_posterior(*one) for one in each]).reshape(shape[:-1])
         values = _apply(self.vectors, middle + found[:, 0].reshape(shape))
-        return likelihood, Slopes(values, np.sqrt(found[:, 1].reshape(shape)), float(weights[0] @ doubts))
+        noise = self._moved_by_noise(values, (kinds, factors), weights)
+        return likelihood, Slopes(values, np.sqrt(found[:, 1].reshape(shape)), float(weights[0] @ doubts), noise=noise)
+
+    def _moved_by_noise(self, values: Vector, priors: tuple[Matrix, Vector], weights: Matrix) -> Vector:
+        """By how much noise moves φ̂ in each direction: s vλ/(vλ² + s²), averaged over the priors with these weights."""
+        kinds, factors = priors
+        v = (kinds[..., None] * factors).reshape(*kinds.shape[:2], -1)
+        noise = np.maximum(self._noise_around(values), 1e-300)
+        squares = np.square(self.eigenvalues).reshape(len(v), -1, 1) * v + noise.reshape(len(v), 1, 1)
+        gain = (v / squares @ weights[..., None])[..., 0].reshape(self.t1.shape)
+        return np.asarray(np.abs(self.eigenvalues) * np.sqrt(noise) * gain)
 
 
 def _apply(matrix: Matrix, vector: Vector) -> Vector:

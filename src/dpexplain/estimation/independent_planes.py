@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
+from dpexplain.estimation.error_parts import APART, COMMON, NOISE, SAMPLING, no_parts
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions
 from dpexplain.estimation.reference import Codes, sobol
 
@@ -74,10 +75,12 @@ class IndependentPlanes:
         values = np.array([one[0] for one in found]).reshape(queries.shape)
         answer, share = (np.array([one[i] for one in found]) for i in (1, 2))
         sizes = (n, n, self.layout.attributes + 2)
-        parts = [np.array([one[3][i] for one in found]).reshape(-1, size) for i, size in enumerate(sizes)]
+        noise, points, added = (np.array([one[3][i] for one in found]).reshape(-1, size) for i, size in enumerate(sizes))
+        parts = no_parts(len(queries))
+        parts[:, COMMON, NOISE], parts[:, APART, SAMPLING] = noise.mean(axis=1), points.mean(axis=1)
         capped = np.zeros(len(queries), dtype=bool)
         fitted = FittedPlanes(values, answer, share, capped)
-        return assemble(queries, fitted, Variances(*parts), self.average, self.layout)
+        return assemble(queries, fitted, Variances(noise, points, added, parts), self.average, self.layout)
 
     def _solve_query(self, query: Vector, weight: Weight) -> tuple[Vector, float, float, tuple[Vector, Vector, Vector]]:
         """(slopes, answer, share of effective points, variances)."""

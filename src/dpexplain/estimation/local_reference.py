@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 import scipy
@@ -34,6 +35,7 @@ from dpexplain.core.ball import minimise_2
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import PlaneAnswers
 from dpexplain.estimation.denoise import WIDE
+from dpexplain.estimation.error_parts import APART, no_parts, split_records
 from dpexplain.estimation.raked_records import Floats, RakedRecords
 
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
@@ -196,13 +198,13 @@ class LocalReference(RakedRecords):
     def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> PlaneAnswers:
         """Explanations at encoded queries, (q, n); with `anchors`, one a query, they fit y - anchor."""
         levels = np.zeros(len(queries)) if anchors is None else anchors
-        pairs = [self._solve_query(query, weight, float(level)) for query, level in zip(queries, levels, strict=True)]
-        empty = np.zeros((0, self.points.shape[1]))
-        if not pairs:
-            return PlaneAnswers(empty, empty)
-        return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
+        values, errors, parts = np.empty_like(queries), np.empty_like(queries), no_parts(len(queries))
+        for i, (query, level) in enumerate(zip(queries, levels, strict=True)):
+            values[i], errors[i], parts[i, APART] = self._solve_query(query, weight, float(level))
+        return PlaneAnswers(values, errors, parts)
 
-    def _solve_query(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
+    def _solve_query(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector, Vector]:
+        """Slopes, their errors, and the parts of these."""
         share = self._local_shares(query, weight)
         few = float(share @ share)
         (first, label), level = self._packed.sums(share, self.labels), float(share @ self.labels) - anchor
@@ -210,11 +212,18 @@ class LocalReference(RakedRecords):
         A = _centre_moments(query, self._records.products(share), first, 1.0) + few * A
         b = label - anchor * first - level * query + few * b
         phi = minimise_2(A, b, self.radius, _UNDETERMINED)
-        errors, multiplier = self._errors(A, b, phi, self._variance(query, share, first, phi, anchor))
-        return phi, np.where(np.diag(A) < few, np.maximum(errors, few / (multiplier + few)), errors)
+        variance, tables, drawn = self._variance(query, share, first, phi, anchor)
+        K, multiplier = self._inverse(A, b, phi)
+        found = np.sqrt(np.maximum(np.einsum("ij,ij->i", K @ variance, K), 0.0))
+        errors = np.where(np.diag(A) < few, np.maximum(found, few / (multiplier + few)), found)
+        total = float(np.square(errors).sum())
+        return phi, errors, split_records(total, tables @ K, total - float(np.square(found).sum()), drawn) / len(phi)
 
-    def _variance(self, query: Vector, share: Vector, centre: Vector, phi: Vector, anchor: float) -> Matrix:
-        """The variance of b - Aφ from sampling, bias and noise; the first two from rows that represent all."""
+    def _variance(self, query: Vector, share: Vector, centre: Vector, phi: Vector, anchor: float) -> tuple[Matrix, Matrix, float]:
+        """The variance of b - Aφ from sampling, bias and noise; the first two from rows that represent all.
+
+        With T, TᵀT the part from noise, and the share of the rest that comes from sampling.
+        """
         few = float(share @ share)  # one over the effective rows
         counted = min(1 / (few * len(share)), 1.0)  # n/N
         residuals = self.labels - anchor - self._records.times(phi) + float(query @ phi)
@@ -224,8 +233,9 @@ class LocalReference(RakedRecords):
         spread = _centre_moments(query, rows.products(squares), rows.sums(squares), float(squares.sum()))
         pulls = self._changes * pull[:, None]
         moved = self._records.sums_of_each(pulls) - np.outer(pulls.sum(axis=0), query)
-        own = _DRAWN + len(share) / self.rows + self.bias / few * (1 - counted)
-        return np.asarray(own * spread + moved.T @ moved / max(len(moved) / 2, 1))
+        sampled, rehearsals = _DRAWN + len(share) / self.rows, max(len(moved) / 2, 1)
+        own = sampled + self.bias / few * (1 - counted)
+        return np.asarray(own * spread + moved.T @ moved / rehearsals), moved / sqrt(rehearsals), sampled / own
 
     def _moments_around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
         """(A, b) of all rows alike."""
@@ -233,8 +243,8 @@ class LocalReference(RakedRecords):
         mean_label = float(self.weights @ self.labels) / len(self.labels) - anchor
         return _centre_moments(query, second, first, 1.0), label - anchor * first - mean_label * query
 
-    def _errors(self, A: Matrix, b: Vector, phi: Vector, variance: Matrix) -> tuple[Vector, float]:
-        """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
+    def _inverse(self, A: Matrix, b: Vector, phi: Vector) -> tuple[Matrix, float]:
+        """(K, λ): the inverse of A + λI, along the sphere where the ball binds."""
         length = float(phi @ phi)
         multiplier = max(float(phi @ (b - A @ phi)) / max(length, 1e-300), 0.0)
         values, vectors = scipy.linalg.eigh(A)
@@ -244,7 +254,7 @@ class LocalReference(RakedRecords):
         q = K @ phi
         if length > (1 - 1e-9) * self.radius**2 and float(phi @ q) > 1e-12 * length:
             K = K - np.outer(q, q) / float(phi @ q)
-        return np.sqrt(np.maximum(np.einsum("ij,ij->i", K @ variance, K), 0.0)), multiplier
+        return K, multiplier
 
 
 def _centre_moments(query: Vector, second: Matrix, first: Vector, total: float) -> Matrix:

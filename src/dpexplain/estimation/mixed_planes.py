@@ -13,7 +13,7 @@ it does not favour one of them.
 
 Everything is averaged by w, so that contributions still add up. Errors that both planes have from the moments' noise are fully correlated,
 w σ + (1 - w) σ'; errors of their points and records are independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the
-error bar.
+error bar: of its bias, because one of the planes is wrong by more than it knows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
+from dpexplain.estimation.error_parts import APART, BIAS, COMMON, Parts, mix_common, no_parts
 from dpexplain.estimation.moment_planes import BROAD, KEPT, MomentPlanes
 from dpexplain.estimation.planes import Planes, dots
 from dpexplain.estimation.reference_planes import ReferencePlanes
@@ -55,7 +56,7 @@ def share_of(few: Planes, many: Planes, variance: Matrix, start: Vector) -> Vect
 
 def mix(few: Planes, many: Planes, share: Vector) -> Planes:
     """share·few + (1 - share)·many, with one share for each query."""
-    w, shared = share[:, None], [_ratio(np.square(one.noise), np.square(one.reference)) for one in (few, many)]
+    w, shared = share[:, None], [_ratio(np.square(one.common), np.square(one.own)) for one in (few, many)]
     noises = [_ratio(np.square(one.noise_errors), np.square(one.errors) - np.square(one.noise_errors)) for one in (few, many)]
     slopes = (few.values, many.values, few.errors, many.errors)
     added = (few.added, many.added, few.added_errors, many.added_errors)
@@ -73,9 +74,21 @@ def mix(few: Planes, many: Planes, share: Vector) -> Planes:
         added_errors=_error(w, *added, *(one[:, None] for one in shared)),
         share=many.share,
         capped=few.capped | many.capped,
-        noise=_mean(share, few.noise, many.noise),
-        reference=np.sqrt(np.square(share * few.reference) + np.square((1 - share) * many.reference)),
+        common=_mean(share, few.common, many.common),
+        own=np.sqrt(np.square(share * few.own) + np.square((1 - share) * many.own)),
+        parts=_mix_parts(share, few, many),
     )
+
+
+def _mix_parts(share: Vector, few: Planes, many: Planes) -> Parts:
+    """Parts whose squares add up to those of `_error`; what the planes disagree about is bias."""
+    w, parts = share[:, None], (few.parts, many.parts)
+    found = no_parts(len(share))
+    found[:, COMMON] = mix_common(share, (few.noise_errors, many.noise_errors), parts)
+    found[:, APART] = np.square(w) * few.parts[:, APART] + np.square(1 - w) * many.parts[:, APART]
+    apart = np.square(few.values - many.values) - np.square(few.errors) - np.square(many.errors)
+    found[:, APART, BIAS] += share * (1 - share) * np.maximum(apart, 0.0).mean(axis=1)
+    return found
 
 
 def _mean(share: Matrix, first: Matrix, second: Matrix) -> Matrix:

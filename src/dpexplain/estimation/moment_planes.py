@@ -45,6 +45,7 @@ REST_WITHOUT_MODEL = 0.7  # … where no model was asked
 BROAD = 0.25  # share of effective rows from which a sixteenth of the points shows their error
 NARROWEST = 10.0  # how much less a column may vary near a query than everywhere
 POOLED = 16.0  # effective points' worth of evidence that residuals near a query are as large as everywhere
+DRAWN = 0.25  # variance of drawing public points, as a share of that of random ones: from 0.04 to 1 on generated tables
 LIMIT = 6.0  # how many effective points one point may count for in the reference's error: errors of its neighbours differ from its own
 Solved: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix, Matrix]  # queries, s, shares of effective rows, μ + m, δ
 _IN_CACHE = 1 << 18  # entries: a matrix this small is read faster as it is than through indices
@@ -142,7 +143,7 @@ class MomentPlanes:
         """The sources of errors, from one in `every` points."""
         root = self.factors[:, None] * self.slopes.root(self.eigenvectors)
         moved = (self.points[::every] - self.mean) @ self.dense_inverse
-        return ErrorSources(root, self.left, moved, self.t0_error, self.layout)
+        return ErrorSources(root, self.left, moved, self.t0_error, self.layout, self.slopes.noise_share)
 
     @cached_property
     def left(self) -> Vector:
@@ -168,6 +169,11 @@ class MomentPlanes:
     def doubt(self) -> float:
         """τ² as far as it counts beside what may be wrong about δ."""
         return (REST if self.slopes.asked else REST_WITHOUT_MODEL) * self.slopes.doubt
+
+    @cached_property
+    def drawn(self) -> float:
+        """The part of `doubt` that comes from drawing the points, over `doubt`, where all rows count alike."""
+        return DRAWN / len(self.labels) / max(self.doubt, 1e-300)
 
     @cached_property
     def related(self) -> tuple[RelatedPair, ...]:
@@ -328,13 +334,11 @@ class MomentPlanes:
         queries, narrow = solved[0], solved[2] < BROAD
         if not narrow.any() or narrow.all():
             return self._variances_alike(solved, turn)
-        found = Variances(
-            *(np.empty((len(queries), n)) for n in (queries.shape[1], queries.shape[1], self.layout.attributes + 2))
-        )
+        found = Variances.empty(len(queries), self.layout)
         for rows in (np.flatnonzero(narrow), np.flatnonzero(~narrow)):  # no answer depends on others of its batch
             queries, local, share, middle, change = (one[rows] for one in solved)
-            part = self._variances_alike((queries, local, share, middle, change), None if turn is None else turn[rows])
-            found.noise[rows], found.reference[rows], found.added[rows] = part.noise, part.reference, part.added
+            alike = (queries, local, share, middle, change)
+            found.fill(rows, self._variances_alike(alike, None if turn is None else turn[rows]))
         return found
 
     def _variances_alike(self, solved: Solved, turn: Matrix | None) -> Variances:
@@ -351,7 +355,8 @@ class MomentPlanes:
         centre = (middle - self.mean) @ self.dense_inverse
         narrow = self._spread_ratios(local, middle)
         bent = change, self.local_change.variances(change, share)
-        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values, narrow, *bent)
+        drawn = np.minimum(self.drawn * np.sqrt(share), 1.0)
+        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values, narrow, *bent, drawn)
         return errors.fitted_variances(found) if turn is None else errors.anchored_variances(found, turn)
 
     def _spread_ratios(self, local: Matrix, middle: Matrix) -> Matrix:

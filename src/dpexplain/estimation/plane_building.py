@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, plane_factors, rehearse_moments, slopes_of
 from dpexplain.estimation.denoise import Estimate, NoisySketch
+from dpexplain.estimation.error_parts import name_parts
 from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
@@ -87,10 +89,16 @@ class PlaneQuestion:
     baseline: Vector | None = None
 
 
-def fit_one_plane(
-    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals
-) -> tuple[Planes, tuple[RelatedPair, ...]]:
-    """The plane that answers one question, from what was released for it, and the features that go together in it.
+class FoundPlane(NamedTuple):
+    """The plane that answers one question, the features that go together in it, and the parts of its slopes' errors by name."""
+
+    planes: Planes
+    related: tuple[RelatedPair, ...]
+    error_parts: dict[str, float]
+
+
+def fit_one_plane(sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals) -> FoundPlane:
+    """The plane that answers one question, from what was released for it.
 
     Where no model answers about them, points serve this question alone: no more of them are made than noise lets matter.
     """
@@ -112,10 +120,11 @@ def _compare_with_baseline(planes: MomentPlanes, asked: PlaneQuestion) -> Moment
     return planes if asked.baseline is None else replace(planes, average=Average(asked.baseline, error=0.0))
 
 
-def plane_at(planes: MomentPlanes, asked: PlaneQuestion) -> tuple[Planes, tuple[RelatedPair, ...]]:
-    """The plane that answers one question, and the features that go together in it."""
+def plane_at(planes: MomentPlanes, asked: PlaneQuestion) -> FoundPlane:
+    """The plane that answers one question."""
     anchors = None if asked.anchor is None else np.array([asked.anchor])
-    return planes.fit(asked.point[None], asked.weight, anchors, asked.radius), planes.related
+    found = planes.fit(asked.point[None], asked.weight, anchors, asked.radius)
+    return FoundPlane(found, planes.related, name_parts(found.parts[0]))
 
 
 def moment_targets(solver: Solver, start: Vector, found: Estimate | None = None) -> MomentTargets:

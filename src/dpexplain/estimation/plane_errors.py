@@ -18,6 +18,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.estimation.error_parts import APART, BIAS, COMMON, NOISE, SAMPLING, SHRINKAGE, Parts, no_parts, split_posterior
 from dpexplain.estimation.local_change import OWN
 from dpexplain.estimation.planes import Variances, directions, dots, feature_sums
 
@@ -36,6 +37,7 @@ class QueryErrors:
     narrow: Matrix  # ρ of each column
     change: Matrix  # δ
     usual: Matrix  # v of each column
+    drawn: Vector  # the share of what points with weights p add that comes from drawing them
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ class ErrorSources:
     moved: Matrix
     level_error: float
     layout: Layout
+    noise_share: Vector | None = None  # of the square of each column of W, the rest is shrinkage; None where it is not known
 
     @cached_property
     def _moved_squares(self) -> Matrix:
@@ -56,6 +59,27 @@ class ErrorSources:
     def noise(self) -> Matrix:
         """The diagonals of R and of what is always left of it."""
         return np.stack([np.square(self.root).sum(axis=1), np.square(self.root * self.left).sum(axis=1)])
+
+    @cached_property
+    def _column_squares(self) -> Vector:
+        """The squared length of each column of W."""
+        return np.asarray(np.square(self.root).sum(axis=0))
+
+    @cached_property
+    def traces(self) -> Matrix:
+        """Of R and of what is always left of it: mean squares over the slopes, from noise and from shrinkage, one row each."""
+        squares = self._column_squares / self.layout.width
+        return split_posterior(np.stack([squares, squares * np.square(self.left)]), self.noise_share)
+
+    def _name_parts(
+        self, q: QueryErrors, posterior: Matrix, usual: Vector, pulled: Vector | float, change: Vector | float
+    ) -> Parts:
+        """Parts, from mean squares by noise and by shrinkage, and from sums of v, of what points add, and of the squared change."""
+        found, n = no_parts(len(q.kept)), self.layout.width
+        found[:, COMMON, NOISE], found[:, COMMON, SHRINKAGE], found[:, COMMON, BIAS] = *posterior, usual / n
+        found[:, APART, SAMPLING] = q.drawn * pulled / n
+        found[:, APART, BIAS] = ((1 - q.drawn) * pulled + OWN * change) / n
+        return found
 
     @cached_property
     def _codes(self) -> list[tuple[int, slice, Matrix, tuple[Matrix, Matrix]]]:
@@ -84,7 +108,8 @@ class ErrorSources:
         counted, kept = self._column_counts(q), np.square(q.kept)
         noise = _interpolate(kept[:, None], *self.noise)
         noise = noise + q.usual
-        reference = np.maximum(self._pulled_slopes(q), 0.0) + OWN * np.square(q.change)
+        pulled_slopes, change = np.maximum(self._pulled_slopes(q), 0.0), np.square(q.change)
+        reference = pulled_slopes + OWN * change
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
@@ -95,7 +120,9 @@ class ErrorSources:
             )
             added[:, a] += OWN * np.square(dots(offset, q.change[:, block])) + dots(np.square(offset), q.usual[:, block])
         base, answer = (self._variance_along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
-        return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
+        posterior = _interpolate(kept[:, None], *self.traces).T
+        parts = self._name_parts(q, posterior, q.usual.sum(axis=1), pulled_slopes.sum(axis=1), change.sum(axis=1))
+        return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1), parts)
 
     def _fitted_one(self, q: QueryErrors) -> Variances:
         """The same for one query, by a few operations on all features at once."""
@@ -109,8 +136,10 @@ class ErrorSources:
         added[-2:] += self.level_error**2
         added += OWN * np.square(q.change[0] @ wanted) + q.usual[0] @ np.square(wanted)
         reference = np.square(self._moved_by_column - centre[:, None]) @ weights * np.square(q.narrow[0])
+        sums = np.add.reduce(q.usual, axis=1), np.add.reduce(reference), q.change[0] @ q.change[0]
         reference += OWN * np.square(q.change[0])
-        return Variances((_interpolate(kept, *self.noise) + q.usual[0])[None], reference[None], added[None])
+        parts = self._name_parts(q, _interpolate(kept, *self.traces), *sums)
+        return Variances((_interpolate(kept, *self.noise) + q.usual[0])[None], reference[None], added[None], parts)
 
     def anchored_variances(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Variances of planes that go through an anchor; `turn` is g."""
@@ -124,9 +153,12 @@ class ErrorSources:
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
         turned_change = dots(q.away, q.change)  # h·δ
         across_usual, along_usual = q.away * q.usual, dots(np.square(q.away), q.usual)
-        reference = np.maximum(reference, 0.0) + OWN * np.square(q.change - turn * turned_change[:, None])
+        reference, change = np.maximum(reference, 0.0), np.square(q.change - turn * turned_change[:, None])
+        pulled_slopes = reference.sum(axis=1)
+        reference = reference + OWN * change
         noise = np.maximum(_interpolate(kept[:, None], *self.noise) + turn * (turn * length - 2 * across), 0.0)
-        noise += q.usual + turn * (turn * along_usual[:, None] - 2 * across_usual)
+        usual = q.usual + turn * (turn * along_usual[:, None] - 2 * across_usual)
+        noise += usual
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
@@ -143,7 +175,10 @@ class ErrorSources:
         base = self._variance_along(q, counted, q.offset - along[:, None] * q.away, along) + np.square(along * self.level_error)
         added += np.square(feature_sums(turn * q.offset, self.layout) * self.level_error)
         level = np.square(turn * self.level_error)
-        return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]))
+        squares = self._column_squares + rotated * (rotated * dots(turn, turn)[:, None] - 2 * (turn @ self.root))
+        posterior = split_posterior(counted * squares, self.noise_share, level.sum(axis=1)).T / self.layout.width
+        parts = self._name_parts(q, posterior, usual.sum(axis=1), pulled_slopes, change.sum(axis=1))
+        return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]), parts)
 
     def _pulled_slopes(self, q: QueryErrors) -> Matrix:
         """Σ p u²."""

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.estimation.answer import PlaneAnswers
+from dpexplain.estimation.error_parts import Parts, no_parts, only_noise_and_shrinkage
 from dpexplain.estimation.local_solve import solve_one
 
 Flags = NDArray[np.bool_]
@@ -21,7 +23,7 @@ class Planes:
 
     values: Matrix
     errors: Matrix
-    noise_errors: Matrix  # the part of `errors` from noise and shrinkage
+    noise_errors: Matrix  # the part of `errors` that all sources of planes have in common: mostly from noise and shrinkage
     answer: Vector
     answer_error: Vector
     base: Vector
@@ -30,8 +32,9 @@ class Planes:
     added_errors: Matrix  # NaN where they are unknown
     share: Vector  # effective rows, as a share of all rows
     capped: Flags  # whether the ball that was asked for holds the slopes
-    noise: Vector  # root mean square error of the slopes from noise and shrinkage
-    reference: Vector  # … and from what the reference gets wrong
+    common: Vector  # root mean square of `noise_errors`
+    own: Vector  # … and of the rest, a source's own
+    parts: Parts  # of the slopes' errors (`estimation/error_parts.py`)
 
     def __getitem__(self, part: slice | NDArray[np.intp]) -> Planes:
         return Planes(*(getattr(self, one.name)[part] for one in fields(self)))
@@ -39,11 +42,23 @@ class Planes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variances:
-    """One row for each query: slopes from noise, slopes from the reference; contributions with base and answer last."""
+    """One row for each query: of slopes, in common and a source's own; contributions with base and answer last; the parts of both."""
 
     noise: Matrix
     reference: Matrix
     added: Matrix
+    parts: Parts
+
+    @classmethod
+    def empty(cls, queries: int, layout: Layout) -> Variances:
+        """Variances of so many queries, which are yet to be filled in."""
+        columns, features = (queries, layout.width), (queries, layout.attributes + 2)
+        return cls(np.empty(columns), np.empty(columns), np.empty(features), no_parts(queries))
+
+    def fill(self, rows: NDArray[np.intp], found: Variances) -> None:
+        """Fill in those of some queries."""
+        for one in fields(self):
+            getattr(self, one.name)[rows] = getattr(found, one.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,15 +135,15 @@ def assemble(queries: Matrix, fitted: FittedPlanes, variances: Variances, averag
         added_errors=np.sqrt(rest[:, :-2] + feature_sums(shifted, layout)),
         share=share,
         capped=capped,
-        noise=np.sqrt(np.add.reduce(noise, axis=1) / layout.width),
-        reference=np.sqrt(np.add.reduce(reference, axis=1) / layout.width),
+        common=np.sqrt(np.add.reduce(noise, axis=1) / layout.width),
+        own=np.sqrt(np.add.reduce(reference, axis=1) / layout.width),
+        parts=variances.parts,
     )
 
 
-def plain_planes(
-    queries: Matrix, values: Matrix, errors: Matrix, answer: Vector, radius: float, average: Average, layout: Layout
-) -> Planes:
+def plain_planes(queries: Matrix, found: PlaneAnswers, answer: Vector, radius: float, average: Average, layout: Layout) -> Planes:
     """Planes of which only the slopes' errors are known: those that a ball holds."""
+    values, errors = found.values, found.errors
     added = feature_sums(values * (queries - average.values), layout)
     unknown, rms = np.full(len(queries), np.nan), np.sqrt(np.square(errors).mean(axis=1))
     return Planes(
@@ -143,6 +158,7 @@ def plain_planes(
         added_errors=np.full_like(added, np.nan),
         share=unknown,
         capped=np.linalg.norm(values, axis=1) >= radius * (1 - 1e-9),
-        noise=rms,
-        reference=np.zeros(len(queries)),
+        common=rms,
+        own=np.zeros(len(queries)),
+        parts=only_noise_and_shrinkage(errors) if found.parts is None else found.parts,
     )

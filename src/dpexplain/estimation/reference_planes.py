@@ -33,6 +33,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import FINE
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
+from dpexplain.estimation.error_parts import APART, BIAS, COMMON, NOISE, SHRINKAGE, no_parts, split_posterior, split_records
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
 from dpexplain.estimation.local_change import LocalChange
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
@@ -66,6 +67,39 @@ class ThinnedRecords:
         share = share / share.sum()
         centre = self.rows.sums(share)
         return self.rows.products(share) - np.outer(centre, centre)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordErrors:
+    """The errors that records cause: of (Σ s r u, Σ s r) at first, then of (slopes, level), or of slopes that turn with the level."""
+
+    covariance: Matrix
+    tables: Matrix  # T, with TᵀT the part of it that the noise of tables causes
+    drawn: float  # the share of the rest that drawing records and rows causes; what is left comes from records that are wrong
+    undecided: Vector | float = 0.0  # what is added to slopes' variances because private rows are few
+
+    def of_slopes(self, K: Matrix, undecided: Vector) -> RecordErrors:
+        V, tables = self.covariance.copy(), self.tables.copy()
+        V[:-1] = K @ V[:-1]
+        V[:, :-1] = V[:, :-1] @ K
+        V[np.diag_indices(len(undecided))] += undecided
+        tables[:, :-1] = tables[:, :-1] @ K
+        return RecordErrors(V, tables, self.drawn, undecided)
+
+    def turn(self, by: Matrix) -> RecordErrors:
+        undecided = np.square(by[:, :-1]) @ self.undecided
+        return RecordErrors(np.pad(by @ self.covariance @ by.T, (0, 1)), self.tables @ by.T, self.drawn, undecided)
+
+    @property
+    def variances(self) -> Vector:
+        """Of the slopes."""
+        return np.diag(self.covariance)[:-1].clip(min=0.0)
+
+    @property
+    def parts(self) -> Vector:
+        """Sums over the slopes."""
+        slopes = self.tables[:, : len(self.covariance) - 1]
+        return split_records(float(self.variances.sum()), slopes, float(np.sum(self.undecided)), self.drawn)
 
 
 def _sum_pulls(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
@@ -172,9 +206,9 @@ class ReferencePlanes(RakedRecords):
         ]
         values = np.array([one[0] for one in found]).reshape(queries.shape)
         answer, share, capped = (np.array([one[i] for one in found]) for i in (1, 2, 3))
-        n, m = queries.shape[1], self.layout.attributes + 2
-        parts = zip(("noise", "reference", "added"), (n, n, m), strict=True)
-        variances = Variances(*(np.array([getattr(one[4], name) for one in found]).reshape(-1, size) for name, size in parts))
+        variances = Variances.empty(len(queries), self.layout)
+        for i, one in enumerate(found):
+            variances.fill(np.array([i]), one[4])
         fitted = FittedPlanes(values, answer, share, capped.astype(bool))
         near = np.array([one[5] for one in found]).reshape(queries.shape)
         return assemble(queries, fitted, variances, self.average, self.layout), near
@@ -207,15 +241,13 @@ class ReferencePlanes(RakedRecords):
         wrong = r.take(some.positions) - some.rows.times(delta) + float(centre @ delta)
         rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
         fitted = float(np.einsum("ij,ji->", K, A))
-        V = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
-        V[:-1] = K @ V[:-1]
-        V[:, :-1] = V[:, :-1] @ K
+        spread = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
         unseen = self._local_change.unseen_variances(np.array([share]))[0]
         undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
-        V[np.diag_indices(len(values))] += undecided * (np.square(values) + np.square(self.slopes.values).mean())
+        spread = spread.of_slopes(K, undecided * (np.square(values) + np.square(self.slopes.values).mean()))
         follows = K @ (rest + beta * A0)
         root = follows @ self._root + _OPEN * (self._doubtful_root - follows @ self._doubtful_root)
-        return values, answer, share, bool(capped[0]), self._variances(query, (away, turn), V, root, unseen), np.diag(A)
+        return values, answer, share, bool(capped[0]), self._variances(query, (away, turn), spread, root, unseen), np.diag(A)
 
     def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
         """Records that represent all, for quantities that are needed to a few per cent only."""
@@ -236,8 +268,8 @@ class ReferencePlanes(RakedRecords):
             wanted = float(left @ step)
         return np.asarray(delta)
 
-    def _spread(self, centre: Vector, some: ThinnedRecords, wrong: Vector, few: float, few_private: float) -> Matrix:
-        """The covariance of (Σ s r u, Σ s r) that the reference's errors cause, (n + 1, n + 1)."""
+    def _spread(self, centre: Vector, some: ThinnedRecords, wrong: Vector, few: float, few_private: float) -> RecordErrors:
+        """The errors of (Σ s r u, Σ s r) that the reference causes."""
         share, records = min(1 / (few * len(self.labels)), 1.0), some.rows
         pull = some.times * np.square((some.share - share**2 * self._global_residuals[0].take(some.positions)) * wrong)
         total, first = float(pull.sum()), records.sums(pull)
@@ -249,11 +281,14 @@ class ReferencePlanes(RakedRecords):
             records, self._changes.take(some.positions, axis=0) * (some.times * some.share * wrong)[:, None], centre
         )
         doubt = self.slopes.doubt / sqrt(share)
-        own = _DRAWN * (1 + few_private / few) + _WRONG * doubt / few
-        return np.asarray(own * V + _TABLES * (moved.T @ moved) / max(len(moved), 1))
+        drawn = _DRAWN * (1 + few_private / few)
+        own = drawn + _WRONG * doubt / few
+        rehearsals = max(len(moved), 1)
+        covariance = np.asarray(own * V + _TABLES * (moved.T @ moved) / rehearsals)
+        return RecordErrors(covariance, sqrt(_TABLES / rehearsals) * moved, drawn / own)
 
     def _variances(
-        self, query: Vector, place: tuple[Vector, Vector | None], reference: Matrix, root: Matrix, unseen: Vector
+        self, query: Vector, place: tuple[Vector, Vector | None], spread: RecordErrors, root: Matrix, unseen: Vector
     ) -> Variances:
         (away, turn), n, offset = place, len(query), query - self.average.values
         across, open_ = np.zeros((n + 1, self.layout.attributes + 2)), np.diag(np.sqrt(unseen))
@@ -263,8 +298,12 @@ class ReferencePlanes(RakedRecords):
             across[n, -2:] = 1.0
         else:  # slopes turn with the level that they are held against
             by = np.column_stack([np.eye(n) - np.outer(turn, away), turn])
-            reference, root = np.pad(by @ reference @ by.T, (0, 1)), root - np.outer(turn, away @ root)
+            spread, root = spread.turn(by), root - np.outer(turn, away @ root)
             open_ = by[:, :n] @ open_
+        parts = no_parts(1)
+        parts[0, COMMON, [NOISE, SHRINKAGE]] = split_posterior(np.square(root).sum(axis=0)[None], self.slopes.noise_share)[0]
+        parts[0, COMMON, BIAS] = np.square(open_).sum()
+        parts[0, APART] = spread.parts
         root = np.column_stack([root, open_])
-        added = np.einsum("ij,ik,kj->j", across, reference, across) + np.square(across[:n].T @ root).sum(axis=1)
-        return Variances(np.square(root).sum(axis=1), np.diag(reference)[:n].clip(min=0.0), added.clip(min=0.0))
+        added = np.einsum("ij,ik,kj->j", across, spread.covariance, across) + np.square(across[:n].T @ root).sum(axis=1)
+        return Variances(np.square(root).sum(axis=1)[None], spread.variances[None], added.clip(min=0.0)[None], parts / n)

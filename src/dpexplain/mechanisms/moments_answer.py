@@ -7,7 +7,6 @@ moments, and the noise is rehearsed for the error bars.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,10 +14,9 @@ from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.core.release_moments import WIDEST_PAID
 from dpexplain.errors import ParameterError
-from dpexplain.estimation.plane_building import PlaneQuestion, fit_one_plane
+from dpexplain.estimation.plane_building import FoundPlane, PlaneQuestion, fit_one_plane
 from dpexplain.estimation.planes import Planes
 from dpexplain.estimation.public_points import PublicModel
-from dpexplain.estimation.related import RelatedPair
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
 from dpexplain.mechanisms.released_centres import ReleasedCentres
@@ -51,30 +49,31 @@ class MomentsAnswer:
         """All after the sums is post-processing of what was released at the door."""
         centre = door.release(self.sketch.centre)
         sketch = self.sketch.run_around(centre, door, self.centres)
-        found, related = fit_one_plane(sketch, self.asked, self.model, door.auxiliary_normal)
-        return replace(moments_outcome(found, related, self.asked, self.size), centre=centre)
+        found = fit_one_plane(sketch, self.asked, self.model, door.auxiliary_normal)
+        return replace(moments_outcome(found, self.asked, self.size), centre=centre)
 
 
-def moments_outcome(found: Planes, related: Sequence[RelatedPair], asked: PlaneQuestion, size: int) -> Outcome:
-    """The outcome of the first of the planes that were `found`, from `size` rows."""
+def moments_outcome(found: FoundPlane, asked: PlaneQuestion, size: int) -> Outcome:
+    """The outcome of the plane that was `found`, from `size` rows."""
+    planes = found.planes
     return Outcome(
-        values=found.values[0],
-        error=found.errors[0],
+        values=planes.values[0],
+        error=planes.errors[0],
         plane="fitted" if asked.anchor is None else "anchored",
-        intercept=float(found.answer[0]),
+        intercept=float(planes.answer[0]),
         details=_details(found, asked, size),
-        added=_contributions(found, asked.baseline),
-        related=related,
+        added=_contributions(planes, asked.baseline),
+        related=found.related,
     )
 
 
-def _details(found: Planes, asked: PlaneQuestion, size: int) -> dict[str, Any]:
+def _details(found: FoundPlane, asked: PlaneQuestion, size: int) -> dict[str, Any]:
     details: dict[str, Any] = {
         "by": "moments",
         "weight": asked.weight.to_dict(),
-        "effective_rows": round(float(found.share[0]) * size),
-        "error_parts": {"noise": float(found.noise[0]), "reference": float(found.reference[0])},
-        "capped": bool(found.capped[0]),
+        "effective_rows": round(float(found.planes.share[0]) * size),
+        "error_parts": found.error_parts,
+        "capped": bool(found.planes.capped[0]),
     }
     if asked.radius is not None:
         details["radius"] = asked.radius

@@ -122,8 +122,8 @@ def fresh_sketch(asked: Adaptive, layout: Layout, setting: Setting, history: His
 def answer_from_pool(pool: SumPool, asked: PlaneQuestion, history: History, model: PublicModel | None) -> Outcome:
     """The plane at a point, from pooled sums. Planes are built once for each pool, and cached in the history."""
     key = pool.digest, model is None, None if asked.baseline is None else asked.baseline.tobytes()
-    found, related = plane_at(history.planes.find(key, lambda: build_shared_planes(pool, asked, model)), asked)
-    outcome = moments_outcome(found, related, asked, pool.parts[0].size)
+    found = plane_at(history.planes.find(key, lambda: build_shared_planes(pool, asked, model)), asked)
+    outcome = moments_outcome(found, asked, pool.parts[0].size)
     return replace(outcome, details=outcome.details | {"pooled": len(pool.parts)})
 
 

@@ -30,6 +30,7 @@ from dpexplain.domain import Skipped
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH
+from dpexplain.estimation.error_parts import name_parts
 from dpexplain.estimation.planes import Planes, join_planes
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
@@ -175,7 +176,7 @@ class Explanations(ExplanationBatch):
             details |= self.release.shared_effects
         if self.widths is not None:
             details["width"] = float(self.widths[index])
-        details["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}
+        details["error_parts"] = name_parts(found.parts[index])
         if np.isfinite(found.share[index]):
             details["effective_rows"] = round(float(found.share[index]) * self.release.size)
         if found.capped[index]:

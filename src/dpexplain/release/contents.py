@@ -56,16 +56,19 @@ def restore_parts(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, A
     )
     _require_valid_arrays(arrays, layout)
     solver, new = _solver(header, arrays, layout), "plane" in header
+    planes, reference = restore_planes(header.get("planes"), of_planes, solver), restore_reference(extra, domain, solver)
+    if reference and reference.slopes and (reference.slopes.noise is None) != (planes.slopes.noise is None):
+        raise ValueError("noise of some slopes")
     return {
         "solver": solver,
-        "planes": restore_planes(header.get("planes"), of_planes, solver),
+        "planes": planes,
         "domain": domain,
         "weight": weights.from_dict(header["weight"]),
         "guarantee": _guarantee(header["guarantee"]),
         "size": _rows(header["size"]),
         "fingerprint": header["fingerprint"],
         "library": str(header["library"]),
-        "reference": restore_reference(extra, domain, solver),
+        "reference": reference,
         "other_columns": tuple(map(str, header.get("other_columns", ()))),
         "plane": require_plane(header["plane"]) if new else "fitted",
         "radius": _positive(header["radius"]) if new and header["radius"] is not None else None,

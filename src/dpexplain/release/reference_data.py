@@ -141,6 +141,7 @@ class ReferenceData:
         if self.slopes is not None:
             stored |= {"reference_slopes": self.slopes.values, "reference_spread": self.slopes.spread}
             stored |= {"reference_doubt": np.array([self.slopes.doubt])}
+            stored |= {} if self.slopes.noise is None else {"reference_noise": self.slopes.noise}
         if self.position_errors is not None:
             stored |= {"reference_positions": self.position_errors}
         if self.hidden_codes is not None:
@@ -230,7 +231,14 @@ def _restore_slopes(arrays: dict[str, Any], layout: Layout) -> Slopes | None:
     finite = values.shape == spread.shape == (layout.width,) and np.isfinite(np.concatenate([values, spread, doubt])).all()
     if not finite or doubt.shape != (1,) or (spread < 0).any() or not doubt[0] >= 0:
         raise ValueError("reference slopes")
-    return Slopes(values, spread, float(doubt[0]))
+    return Slopes(values, spread, float(doubt[0]), noise=restore_noise(arrays.get("reference_noise"), layout.width))
+
+
+def restore_noise(found: Vector | None, columns: int) -> Vector | None:
+    """The part of slopes' errors that noise causes; None in files that do not tell it from shrinkage. ValueError unless it makes sense."""
+    if found is not None and not (found.shape == (columns,) and ((found >= 0) & (found <= LARGEST_NUMBER)).all()):
+        raise ValueError("noise of slopes")
+    return found
 
 
 def _is_valid(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:

@@ -20,7 +20,7 @@ from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.noisy_directions import NoisyDirections
 from dpexplain.estimation.planes import Average, Planes, plain_planes
 from dpexplain.estimation.reference_planes import ReferencePlanes
-from dpexplain.release.reference_data import CHANGE_STEPS, LARGEST_NUMBER, ReferenceData
+from dpexplain.release.reference_data import CHANGE_STEPS, LARGEST_NUMBER, ReferenceData, restore_noise
 
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
@@ -66,7 +66,8 @@ def stored_arrays(planes: MomentPlanes) -> dict[str, Any]:
     """The arrays that a release file stores beside the solver's."""
     slopes = planes.slopes
     parts = (slopes.values, slopes.spread, planes.factors, planes.labels, planes.raked, planes.average.values)
-    return {f"plane_{name}": array for name, array in zip(_ARRAYS, parts, strict=True)}
+    known = {} if slopes.noise is None else {"plane_noise": slopes.noise}
+    return {f"plane_{name}": array for name, array in zip(_ARRAYS, parts, strict=True)} | known
 
 
 def stored_numbers(planes: MomentPlanes) -> dict[str, float]:
@@ -81,6 +82,7 @@ def restore_planes(numbers: dict[str, Any] | None, arrays: dict[str, Any], solve
     if numbers is None:
         return _planes_of_old_file(solver)
     n, points = solver.layout.width, len(solver.reference.labels)
+    noise = restore_noise(arrays.pop("plane_noise", None), n)
     shapes = dict.fromkeys(("slopes", "spread", "factors", "average"), (n,)) | dict.fromkeys(("labels", "raked"), (points,))
     if {name: array.shape for name, array in arrays.items()} != {f"plane_{name}": shape for name, shape in shapes.items()}:
         raise ValueError("shapes of planes")
@@ -91,7 +93,8 @@ def restore_planes(numbers: dict[str, Any] | None, arrays: dict[str, Any], solve
     if not (sound and (sizes <= LARGEST_NUMBER).all() and min(levels) >= 0):  # NaN is not
         raise ValueError("ranges of planes")
     doubt, t0_error, average_error = levels
-    return _planes(solver, Slopes(slopes, spread, doubt), labels, raked, Average(average, average_error), factors, t0_error)
+    posterior = Slopes(slopes, spread, doubt, noise=noise)
+    return _planes(solver, posterior, labels, raked, Average(average, average_error), factors, t0_error)
 
 
 def _planes_of_old_file(solver: Solver) -> MomentPlanes:
@@ -136,7 +139,7 @@ class BallPlanes:
         del radius
         found = self._solver.answer(queries, weight, anchors)
         answer = np.zeros(len(queries)) if anchors is None else anchors
-        return plain_planes(queries, found.values, found.errors, answer, self._radius, self._average, self._layout)
+        return plain_planes(queries, found, answer, self._radius, self._average, self._layout)
 
 
 class PlaneSource(Protocol):
