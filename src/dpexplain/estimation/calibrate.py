@@ -180,10 +180,8 @@ def slopes_of(found: Estimate, layout: Layout, guess: Guess | None) -> Slopes:
     slopes = equations_of(found, layout).slopes(guess)
     common = np.square(layout.per_attribute(found.vectors, -2)) * found.doubtful[..., :, None]  # only a code's own sum has any
     wide = common.sum(axis=-2) * np.square(slopes.values).mean(axis=-1, keepdims=True)
-    idle = np.square(idle_errors(found, layout.numbers, slopes))
-    return replace(
-        slopes, spread=np.sqrt(np.square(slopes.spread) + wide + idle), hidden=np.sqrt(np.square(slopes.hidden) + idle)
-    )
+    assumed = wide + np.square(idle_errors(found, layout.numbers, slopes))  # which rehearsals do not have
+    return replace(slopes, spread=np.sqrt(np.square(slopes.spread) + assumed), hidden=np.sqrt(np.square(slopes.hidden) + assumed))
 
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:

@@ -13,6 +13,8 @@ from dpexplain.estimation.counted_variances import IDLE, counted_variances
 from dpexplain.estimation.denoise import Estimate, Flags, apply
 from dpexplain.estimation.global_slopes import Slopes
 
+_NARROWEST = 0.25  # of λ: for one that is smaller than this errors count how far the mean moves, and no larger variance
+
 
 def use_little(variance: Vector, error: Vector | float) -> Flags:
     """Which variances of columns are so small that noise of this standard error does not hide it."""
@@ -35,21 +37,23 @@ def idle_errors(found: Estimate, numbers: Indices, slopes: Slopes) -> Vector:
         seen = counted_variances(found.margins)
         idle[..., numbers] = np.maximum(idle[..., numbers], ~np.isnan(seen.values))
         counted[..., numbers] = np.nan_to_num(seen.least)
-    target, away = apply(across, found.t1), slopes.values - found.expected
     most = np.maximum(1 - np.square(np.asarray(found.t0)), 1e-6)[..., None]
-    least = np.maximum(np.maximum(found.values - 2 * error, np.square(target) / most + 1e-300), apply(back, counted))
-    noise = np.square(np.asarray(found.centred_error))[..., None]
-    noise = np.maximum(
-        noise + np.square(np.asarray(found.spread.s2)[..., None] * np.linalg.norm(away, axis=-1, keepdims=True)), 1e-300
-    )
-    mean, left = apply(across, away), target - found.values * apply(across, found.expected)
-    variance = np.maximum(np.square(slopes.spread), 1e-300)
-
-    def move(other: Vector) -> tuple[Vector, Vector]:
-        """How far the mean moves, and the variance, where λ is another one."""
-        precision = np.maximum(1 / variance + (np.square(other) - np.square(found.values)) / noise, 1e-12 / variance)
-        return np.abs((mean / variance + (other - found.values) * left / noise) / precision - mean), 1 / precision
-
-    (lower, wider), (higher, _) = move(np.minimum(least, found.values)), move(found.values + 2 * error)
-    missing = np.square(np.maximum(lower, higher) / 2) + np.maximum(wider - variance, 0.0)
+    explained = np.square(apply(across, found.t1)) / most + 1e-300
+    least = np.minimum(np.maximum(np.maximum(found.values - 2 * error, explained), apply(back, counted)), found.values)
+    lower, higher = (_other_posterior(found, slopes, other)[0] for other in (least, found.values + 2 * error))
+    wider = _other_posterior(found, slopes, np.maximum(least, _NARROWEST * found.values))[1]
+    missing = np.square(np.maximum(lower, higher) / 2) + np.maximum(wider - np.square(slopes.seen.spread), 0.0)
     return np.asarray(apply(back, idle) * np.sqrt(missing))
+
+
+def _other_posterior(found: Estimate, slopes: Slopes, other: Vector) -> tuple[Vector, Vector]:
+    """How far the mean of each direction's slope moves where λ is another one, and the variance there; they are never less certain than without a prior."""
+    across, away = found.vectors.swapaxes(-2, -1), slopes.values - found.expected
+    length = np.square(away).sum(axis=-1, keepdims=True)
+    noise = np.square(np.asarray(found.centred_error))[..., None] + np.square(np.asarray(found.spread.s2))[..., None] * length
+    noise, variance = np.maximum(noise, 1e-300), np.maximum(np.square(slopes.seen.spread), 1e-300)
+    mean, target = apply(across, away), apply(across, found.t1) - found.values * apply(across, found.expected)
+    precision, least = 1 / variance + (np.square(other) - np.square(found.values)) / noise, np.square(other) / noise
+    moved = (mean / variance + (other - found.values) * target / noise) / np.maximum(precision, 1e-300)
+    moved = np.where(precision > least, moved, target / other)
+    return np.abs(moved - mean), 1 / np.maximum(np.maximum(precision, least), 1e-300)
