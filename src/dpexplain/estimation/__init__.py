@@ -8,7 +8,7 @@ Planes:          global_slopes.py (through all rows), moment_planes.py (near a r
 The paper's:     answer.py (planes through 0), local_solve.py (many constrained least-squares problems at once), regression.py (from past explanations)
 Errors:          calibrate.py (parametric bootstrap), plane_errors.py, error_parts.py (noise, shrinkage, bias, sampling), local_change.py,
                  margin_doubt.py, response.py (of weights to noise), hidden_codes.py (values that noise may hide), noisy_directions.py (of which
-                 noise may have made all variance), idle_numbers.py (numbers that use hardly any of their ranges)
+                 noise may have made all variance), idle_numbers.py and counted_variances.py (numbers that use hardly any of their ranges)
 Records:         known_covariances.py (tables that follow moments too), population.py (from noisy tables), records_from_bins.py, gibbs.py (to match
                  all tables), raking.py (weights that do), label_raking.py (to match labels in tables), local_reference.py (to match moments),
                  raked_records.py, coded_rows.py, nearest.py (how many are near a record)
