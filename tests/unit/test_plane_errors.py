@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
+from dpexplain.core.layout import Layout
 from dpexplain.domain.queries import QueryRules, read_each
+from dpexplain.estimation.error_parts import no_parts
 from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED
-from dpexplain.estimation.planes import directions
+from dpexplain.estimation.planes import Average, FittedPlanes, Variances, assemble, directions
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain(
@@ -39,6 +41,19 @@ def release():
     rows = people(4000)
     labels = np.tanh((rows["age"] - 50) / 20 + rows["married"] - 0.5 * (rows["trade"] == "craft"))
     return dpx.release(dpx.PrivateData(rows, DOMAIN, labels=labels), dpx.Budget(1, 1e-6), noise=SeededNoise(1))
+
+
+def test_contributions_have_the_errors_of_products():
+    """Near the average, where the distance from it is all error, a slope that is hardly known makes a contribution that is hardly known."""
+    rng, layout, draws = np.random.default_rng(0), Layout((0, 1), (1, 1), (True, True)), 200_000
+    slopes, doubt, offset, shaken = np.array([0.1, 3.0]), np.array([25.0, 2.0]), np.array([1e-4, 0.2]), 0.01
+    noise, added = np.square(doubt)[None], np.append(np.square(doubt * offset), [0.0, 0.0])[None]
+    variances = Variances(noise * 0.3, noise * 0.7, added, no_parts(1))
+    fitted = FittedPlanes(slopes[None], np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
+    found = assemble(offset[None], fitted, variances, Average(np.zeros(2), shaken), layout)
+    drawn = (slopes + doubt * rng.standard_normal((draws, 2))) * (offset + shaken * rng.standard_normal((draws, 2)))
+    assert found.added_errors[0] == pytest.approx(drawn.std(axis=0), rel=0.01)
+    assert found.base_error[0] == pytest.approx(shaken * np.sqrt(np.square(slopes).sum() + np.square(doubt).sum()))
 
 
 def variances_of_one(planes, query, local, share, turn, change):

@@ -20,6 +20,7 @@ from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import KEPT, LIMIT, NARROWEST, POOLED, STEPS
 
 Points: TypeAlias = NDArray[np.float32]
+Flags: TypeAlias = NDArray[np.bool_]
 Sources: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix, Matrix]  # M by points, W, h, diagonals of R, their traces by part
 TOGETHER = 4  # columns that are read together
 _STRETCH = 256
@@ -380,6 +381,7 @@ def finish_planes(
     offsets: Matrix,
     average_error: float,
     owner: Indices,
+    alone: Flags,  # which features have one column
     fitted: tuple[Matrix, Vector],  # slopes and answers
     variances: tuple[Matrix, Matrix, Matrix],  # noise, reference, added: they become standard errors
     added: Matrix,
@@ -395,11 +397,13 @@ def finish_planes(
         added[i, :], base, shifted = 0.0, answers[i], 0.0
         noises, references = 0.0, 0.0
         for j in range(columns):
-            part, shift = slopes[i, j] * offsets[i, j], average_error * slopes[i, j]
+            part = slopes[i, j] * offsets[i, j]
+            doubt = noise[i, j] + reference[i, j] if alone[owner[j]] else 0.0
+            shift = average_error * average_error * (slopes[i, j] * slopes[i, j] + doubt)
             added[i, owner[j]] += part
-            rest[i, owner[j]] += shift * shift
+            rest[i, owner[j]] += shift
             base -= part
-            shifted += shift * shift
+            shifted += shift
             noises += noise[i, j]
             references += reference[i, j]
             reference[i, j] = np.sqrt(noise[i, j] + reference[i, j])

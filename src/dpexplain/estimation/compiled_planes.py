@@ -61,7 +61,9 @@ class CompiledPlanes:
         average, layout = self.given.average, self.given.layout
         added, numbers = np.empty((len(queries), layout.attributes)), np.empty((3, len(queries)))
         offsets = queries - average.values
-        kernels.finish_planes(offsets, float(average.error), layout.owner, (slopes, answer), given, added, numbers)
+        kernels.finish_planes(
+            offsets, float(average.error), layout.owner, layout.sizes == 1, (slopes, answer), given, added, numbers
+        )
         return Planes(
             values=slopes,
             errors=errors,

@@ -118,11 +118,15 @@ class FittedPlanes(NamedTuple):
 
 
 def assemble(queries: Matrix, fitted: FittedPlanes, variances: Variances, average: Average, layout: Layout) -> Planes:
-    """Planes from slopes, answers and variances."""
+    """Planes from slopes, answers and variances.
+
+    A contribution is a product of two numbers with errors, a slope and the distance from the average: variances multiply too, where a feature has one
+    column. Errors of a code's slopes are mostly one amount for all its columns, of which averages that sum to one see nothing.
+    """
     values, answer, share, capped = fitted
     noise, reference, rest = variances.noise, variances.reference, variances.added
     added = feature_sums(values * (queries - average.values), layout)
-    shifted = np.square(average.error * values)
+    shifted = average.error**2 * (np.square(values) + (layout.sizes == 1)[layout.owner] * (noise + reference))
     return Planes(
         values=values,
         errors=np.sqrt(noise + reference),

@@ -124,7 +124,7 @@ export function fittedPlane(release, z) {
   const error = variances.slopes.map(Math.sqrt);
   const details = values === free ? {} : { cap: `These slopes were cut to the requested radius ${release.radius}: the data say that they are longer.` };
   if (release.shared) details.shared = release.shared;
-  return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances.added), details };
+  return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances), details };
 }
 
 /** Slopes in the ball where one was asked for: the nearest in what they predict for rows that count alike. */
@@ -203,14 +203,14 @@ function noiseAlong({ root }, counted, { start, factors }, n) {
   return dot(counted, sums.map((value) => value ** 2));
 }
 
-function contributionsOf(release, z, values, answer, variances) {
+function contributionsOf(release, z, values, answer, { slopes, added: variances }) {
   const { average, average_error: shaken } = release.fitted;
   const parts = release.layout.map(({ start, stop }) => {
     let value = 0;
     let squares = 0;
     for (let j = start; j < stop; j++) {
       value += values[j] * (z[j] - average[j]);
-      squares += values[j] ** 2;
+      squares += values[j] ** 2 + (stop - start === 1 ? slopes[j] : 0);
     }
     return { value, squares };
   });
