@@ -19,7 +19,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import NormalisedMoments, NormalisedSums, normalised_dimension
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, estimate, with_label_moments
+from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, apply, estimate, with_label_moments
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
 from dpexplain.estimation.idle_numbers import idle_errors
 from dpexplain.estimation.reference import NUMBER_STEPS, POINTS, Reference, build, draw, sample_public_points
@@ -150,6 +150,7 @@ def plane_factors(
 
     Each rehearsal takes slopes from the posterior for the truth, so that it includes directions that the estimate shrank to zero. Only label moments
     depend on them, so that the covariances that `calibrate` rehearsed serve again. The hidden part of the spread is not rehearsed: its factor is one.
+    Nor is what a code's slopes have in common where a rehearsal takes it for complete, because the doubt about that is in the hidden part.
     """
     found, seen, moved, stated = calibrated.found, slopes.seen, [], []
     shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
@@ -158,7 +159,8 @@ def plane_factors(
 
     def compare(again: Estimate, truth: Matrix) -> None:
         repeated = slopes_of(again, query.layout, guess)
-        moved.append(np.atleast_2d(np.abs(repeated.values - truth)))
+        apart = repeated.values - truth
+        moved.append(np.atleast_2d(np.abs(apart - apply(again.idle, apart))))
         stated.append(np.atleast_2d(repeated.seen.errors(again.vectors)))
 
     for one in calibrated.rehearsed:
