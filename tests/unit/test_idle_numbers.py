@@ -78,6 +78,25 @@ def test_bars_are_as_before_where_numbers_use_their_ranges(monkeypatch):
     assert (bars() == found).all()
 
 
+@pytest.mark.parametrize("rows", range(2))
+def test_bars_are_no_longer_than_slopes_that_explain_all(rows):
+    """Noise can be larger than it was taken for, so that more is known along a direction than the moments alone could have told."""
+
+    def decide(table):
+        score, age, member = (np.asarray(table[name], dtype=float) for name in ("score", "age", "member"))
+        return np.where((score - 50) / 10 + (age - 50) / 30 + 0.7 * member > 0, 1, -1)
+
+    rng = np.random.default_rng(rows)
+    table = {"score": rng.normal(50, 10, ROWS), "age": rng.uniform(18, 90, ROWS), "member": rng.random(ROWS) < 0.3}
+    domain = dpx.Domain([dpx.Numeric("age", 18, 90), dpx.Binary("member"), dpx.Numeric("score", 0, 500)])
+    data, record = dpx.PrivateData(table, domain, model=decide, output="class"), {"score": 55, "age": 40, "member": True}
+    exact = evaluation.optimum(data, record, plane="fitted")
+    for seed in range(3):
+        answer = dpx.release(data, dpx.Budget(0.1, 1e-6), noise=SeededNoise(seed)).explain(record)
+        assert (np.abs(answer.values - exact) <= 2 * answer.error).all()
+        assert (answer.error < [0.2, 0.1, exact[2]]).all()
+
+
 def test_a_release_names_numbers_that_use_hardly_any_of_their_ranges(data, tmp_path):
     found = dpx.release(data, dpx.Budget(1, 1e-6), noise=SeededNoise(0))
     found.save(tmp_path / "income.dpx")

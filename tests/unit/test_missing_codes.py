@@ -10,6 +10,7 @@ from dpexplain import evaluation
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import NormalisedMoments
+from dpexplain.estimation.calibrate import slopes_of
 from dpexplain.estimation.denoise import estimate
 from dpexplain.noise import SeededNoise
 
@@ -49,6 +50,22 @@ def test_counting_them_changes_nothing_for_rows_without_any():
     assert (query.weights(x) == other.weights(x)).all()
     x[0, 1:] = 0.0
     assert query.weights(x)[0] < other.weights(x)[0]
+
+
+@pytest.mark.parametrize("spread", [0.004, 0.2])
+def test_a_doubtful_code_is_wrong_by_the_size_of_slopes_of_numbers_that_use_their_ranges(spread):
+    x, (query, _) = rows(0.0), moments(0.0)
+    x[:, 0] = 0.5 + (x[:, 0] - 0.5) * spread
+    query = NormalisedMoments(LAYOUT, query.centre, np.append(spread**2 / 12, query.variance[1:]))
+    labels = (x[:, 0] - 0.5) / spread + 0.1 * x[:, 1]
+    found = estimate(query.sums(OracleRows(x, labels).normalised(query)), query, 1e-3)
+    code = np.append(0.0, np.ones(12)) / np.sqrt(12)
+    sure, doubtful = (slopes_of(replace(found, doubtful=np.array([False, one])), LAYOUT, None) for one in (False, True))
+    assert (doubtful.values == sure.values).all()
+    wider = np.square(code @ doubtful.root(found.vectors)).sum() - np.square(code @ sure.root(found.vectors)).sum()
+    usual = np.square(sure.values if spread > 0.1 else sure.values[1:]).mean()
+    assert wider == pytest.approx(12 * usual, rel=1e-6)
+    assert sure.values[0] > 0.5 / spread
 
 
 def test_slopes_of_a_code_with_missing_values_are_within_their_errors():

@@ -21,7 +21,7 @@ from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, apply, estimate, with_label_moments
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
-from dpexplain.estimation.idle_numbers import idle_errors
+from dpexplain.estimation.idle_numbers import idle_columns, idle_errors
 from dpexplain.estimation.reference import NUMBER_STEPS, POINTS, Reference, build, draw, sample_public_points
 
 QUERIES = 48
@@ -178,10 +178,15 @@ def plane_factors(
 
 
 def slopes_of(found: Estimate, layout: Layout, guess: Guess | None) -> Slopes:
-    """The slopes of the plane through all rows. Those of a code that may have unknown values after all can be wrong by one amount of their usual size."""
+    """The slopes of the plane through all rows. Those of a code that may have unknown values after all can be wrong by one amount of their usual size.
+
+    Slopes of numbers that use hardly any of their ranges are far longer than is usual.
+    """
     slopes = equations_of(found, layout).slopes(guess)
     common = np.square(layout.per_attribute(found.vectors, -2)) * found.doubtful[..., :, None]  # only a code's own sum has any
-    wide = common.sum(axis=-2) * np.square(slopes.values).mean(axis=-1, keepdims=True)
+    usual = ~idle_columns(found, layout.numbers)
+    size = (np.square(slopes.values) * usual).sum(axis=-1, keepdims=True) / np.maximum(usual.sum(axis=-1, keepdims=True), 1)
+    wide = common.sum(axis=-2) * size
     assumed = wide + np.square(idle_errors(found, layout.numbers, slopes))  # which rehearsals do not have
     return replace(slopes, spread=np.sqrt(np.square(slopes.spread) + assumed), hidden=np.sqrt(np.square(slopes.hidden) + assumed))
 

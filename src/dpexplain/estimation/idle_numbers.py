@@ -21,6 +21,15 @@ def use_little(variance: Vector, error: Vector | float) -> Flags:
     return np.asarray(variance + 2 * error < IDLE)
 
 
+def idle_columns(found: Estimate, numbers: Indices) -> Flags:
+    """Which columns are numbers that noise or counts of cells show to use hardly any of their ranges."""
+    idle, error = np.zeros(found.values.shape, dtype=bool), np.asarray(found.spread.squares)[..., None]
+    idle[..., numbers] = use_little(apply(np.square(found.vectors), found.values), error)[..., numbers]
+    if found.margins is not None:
+        idle[..., numbers] |= ~np.isnan(counted_variances(found.margins).values)
+    return idle
+
+
 def idle_errors(found: Estimate, numbers: Indices, slopes: Slopes) -> Vector:
     """Of each direction of the covariance: what the error of its slope lacks because λ is not known along such numbers.
 
@@ -29,21 +38,17 @@ def idle_errors(found: Estimate, numbers: Indices, slopes: Slopes) -> Vector:
     is at least what counts of cells show, and no slope explains more than all, τ²/λ ≤ E(y - ȳ)² ≤ 1 - ȳ², because |y| ≤ 1. Labels are compared with
     a plane, so that φ is measured from its slopes.
     """
-    squared, across = np.square(found.vectors), found.vectors.swapaxes(-2, -1)
-    error, back = np.asarray(found.spread.squares)[..., None], squared.swapaxes(-2, -1)
-    idle, counted = np.zeros(found.values.shape), np.zeros(found.values.shape)
-    idle[..., numbers] = use_little(apply(squared, found.values), error)[..., numbers]
+    across, back = found.vectors.swapaxes(-2, -1), np.square(found.vectors).swapaxes(-2, -1)
+    error, idle, counted = np.asarray(found.spread.squares)[..., None], idle_columns(found, numbers), np.zeros(found.values.shape)
     if found.margins is not None:
-        seen = counted_variances(found.margins)
-        idle[..., numbers] = np.maximum(idle[..., numbers], ~np.isnan(seen.values))
-        counted[..., numbers] = np.nan_to_num(seen.least)
+        counted[..., numbers] = np.nan_to_num(counted_variances(found.margins).least)
     most = np.maximum(1 - np.square(np.asarray(found.t0)), 1e-6)[..., None]
     explained = np.square(apply(across, found.t1)) / most + 1e-300
     least = np.minimum(np.maximum(np.maximum(found.values - 2 * error, explained), apply(back, counted)), found.values)
     lower, higher = (_other_posterior(found, slopes, other)[0] for other in (least, found.values + 2 * error))
     wider = _other_posterior(found, slopes, np.maximum(least, _NARROWEST * found.values))[1]
     missing = np.square(np.maximum(lower, higher) / 2) + np.maximum(wider - np.square(slopes.seen.spread), 0.0)
-    return np.asarray(apply(back, idle) * np.sqrt(missing))
+    return np.asarray(apply(back, idle.astype(np.float64)) * np.sqrt(missing))
 
 
 def _other_posterior(found: Estimate, slopes: Slopes, other: Vector) -> tuple[Vector, Vector]:
