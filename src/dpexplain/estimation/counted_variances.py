@@ -47,7 +47,7 @@ class CountedVariances(NamedTuple):
 
 @lru_cache(maxsize=16)  # rehearsals ask about the same counts
 def counted_variances(margins: NumberCounts) -> CountedVariances:
-    found = [_counted(cell, shares, margins.sigma) for cell, shares in zip(margins.cells, margins.shares, strict=True)]
+    found = [_count_variance(cell, shares, margins.sigma) for cell, shares in zip(margins.cells, margins.shares, strict=True)]
     return CountedVariances(*np.array(found).reshape(-1, 3).T)
 
 
@@ -72,7 +72,7 @@ def expect_variances(released: Vector, expected: Vector, error: Vector | float, 
     return found
 
 
-def _counted(cell: Cells, shares: Vector, sigma: float) -> tuple[float, float, float]:
+def _count_variance(cell: Cells, shares: Vector, sigma: float) -> tuple[float, float, float]:
     middles = cell.columns(np.arange(cell.count), np.full(cell.count, 0.5))[:, 0]
     order = np.argsort(middles, kind="stable")
     middles, shares = middles[order], shares[order]
