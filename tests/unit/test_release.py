@@ -368,7 +368,9 @@ def fitted_from_payload(payload, z):
     offset = z - f["average"]
     owner = np.repeat(np.arange(len(starts)), np.diff([*starts, len(z)]))
     across = (owner[:, None] == np.arange(len(starts))) * offset[:, None]
-    variance = np.diag(across.T @ covariance @ across) + f["average_error"] ** 2 * np.add.reduceat(phi**2, starts)
+    alone = np.diff([*starts, len(z)])[owner] == 1
+    squares = np.add.reduceat(phi**2 + alone * np.diag(covariance), starts)
+    variance = np.diag(across.T @ covariance @ across) + f["average_error"] ** 2 * squares
     return phi, np.sqrt(np.diag(covariance)), answer, np.add.reduceat(phi * offset, starts), np.sqrt(variance)
 
 
