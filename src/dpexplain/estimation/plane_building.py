@@ -13,7 +13,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, plane_factors, rehearse_moments, slopes_of
-from dpexplain.estimation.denoise import Estimate, NoisySketch
+from dpexplain.estimation.denoise import Estimate, NoisySketch, restore_clipped
 from dpexplain.estimation.error_parts import name_parts
 from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
@@ -32,13 +32,16 @@ def build_planes(
 ) -> MomentPlanes:
     """Build planes from what was released and its estimate; `normals` are for rehearsals, and `model` may be asked about public points.
 
-    The slopes of its answers come from `guessed` points: hard answers at few of them say little about rare values.
+    The slopes of its answers come from `guessed` points: hard answers at few of them say little about rare values. What clipping cut off of rare
+    labels is restored as far as it is cut off of these answers: without it labels would say that slopes are 0.
     """
     solver = calibrated.solver
     answered = None if model is None else model.ask_about(solver)
     found, points = calibrated.found, solver.reference.points(solver.layout)
     labels = solver.reference.labels if answered is None else answered.labels[: len(points)]
     guess = None if model is None or answered is None else _guess_slopes(calibrated, model, answered, guessed)
+    if answered is not None and sketch.query.expected is not None:
+        found = restore_clipped(found, sketch.query.expected, answered.points, answered.labels, answered.weights)
     slopes = slopes_of(found, solver.layout, guess)
     return MomentPlanes(
         mean=found.mean,

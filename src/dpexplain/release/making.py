@@ -142,10 +142,10 @@ class ReleaseRecipe:
         data, facts, sketch, marginals = self.data, self.data.facts, released.sketch, released.marginals
         ball = PAPER_RADIUS if self.radius is None else self.radius
         calibrated = calibrate(sketch, ball, self._rehearsal_weight, facts.setting.levels, normals)
-        solver = calibrated.solver
+        solver, planes = calibrated.solver, self._planes(sketch, calibrated, normals)
         return Release(
-            solver=solver,
-            planes=self._planes(sketch, calibrated, normals),
+            solver=replace(solver, t0=planes.t0),  # with what clipping cut off of rare labels
+            planes=planes,
             domain=facts.domain,
             weight=self.weight,
             guarantee=self._guarantee(released.secure),
