@@ -37,6 +37,8 @@ def idle_errors(found: Estimate, numbers: Indices, slopes: Slopes) -> Vector:
         seen = counted_variances(found.margins)
         idle[..., numbers] = np.maximum(idle[..., numbers], ~np.isnan(seen.values))
         counted[..., numbers] = np.nan_to_num(seen.least)
+    if not idle.any():
+        return idle
     most = np.maximum(1 - np.square(np.asarray(found.t0)), 1e-6)[..., None]
     explained = np.square(apply(across, found.t1)) / most + 1e-300
     least = np.minimum(np.maximum(np.maximum(found.values - 2 * error, explained), apply(back, counted)), found.values)
