@@ -11,7 +11,6 @@ from experiments.paper._stops import stops
 from experiments.paper._study import ACS_FILE, SEED, Study, figure, plain_numbers
 
 EPSILON = 0.01
-LATER = 1500  # queries a shard of the non-interactive phase, as in the paper
 RELEASE = 0.1
 SCALES = (1.0, 0.3, 0.23, 0.2, 0.15, 0.13)  # of the columns
 SCALES_MINUTES = 4
@@ -38,12 +37,12 @@ def at_other_scales(inputs, plan, queries):
 
 def plans(data, queries):
     """One for each shard."""
-    shards, later = data.private(name="ACS").split(_streams.SHARDS), min(queries, LATER)
+    shards = data.private(name="ACS").split(_streams.SHARDS)
     records = random_records(data, 2 * _streams.SHARDS * queries, SEED)
     ours = {name: one for name, one in _streams.our_mechanisms(EPSILON).items() if name in OURS}
     for i, shard in enumerate(shards):
         own, others = (records[part * queries :][:queries] for part in (i, _streams.SHARDS + i))
-        yield _streams.Plan(shard, own, others[:later], shard.size, ours, EPSILON, RELEASE)
+        yield _streams.Plan(shard, own, others, shard.size, ours, EPSILON, RELEASE)
 
 
 def ask_shard(inputs, plan, i, queries):

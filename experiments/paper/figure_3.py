@@ -85,5 +85,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=26,
+    minutes=37,
 )

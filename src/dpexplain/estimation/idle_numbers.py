@@ -40,6 +40,8 @@ def idle_errors(found: Estimate, numbers: Indices, slopes: Slopes) -> Vector:
     """
     across, back = found.vectors.swapaxes(-2, -1), np.square(found.vectors).swapaxes(-2, -1)
     error, idle, counted = np.asarray(found.spread.squares)[..., None], idle_columns(found, numbers), np.zeros(found.values.shape)
+    if not idle.any():
+        return counted
     if found.margins is not None:
         counted[..., numbers] = np.nan_to_num(counted_variances(found.margins).least)
     most = np.maximum(1 - np.square(np.asarray(found.t0)), 1e-6)[..., None]

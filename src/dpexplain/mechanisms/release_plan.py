@@ -16,7 +16,7 @@ from dpexplain.mechanisms.moments_plan import NoisySketch, SketchPlan, plan_sket
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
-REFERENCE_SHARE = 0.4  # of μ² for the marginals when reference data are wanted
+REFERENCE_SHARE = 0.5  # of μ² for the marginals when reference data are wanted
 _SOUND = 1 - 2.0**-40  # both shares rounded down
 
 

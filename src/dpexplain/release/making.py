@@ -58,7 +58,7 @@ def release(
     - `budget` is the total of the account that pays, and `spend` how much of it to use, by default all. BudgetExhausted is raised
       before a row is read.
     - `weight`, `plane` and `radius` define the local plane of explanations, unless a question has its own (`Release.explain`).
-    - `reference=True`, or a number of records, spends two fifths on synthetic records that the model labels: they give SHAP values and
+    - `reference=True`, or a number of records, spends half on synthetic records that the model labels: they give SHAP values and
       explanations of any locality (docs/locality.md).
     - `request_id`: asking again with the same one, after a crash say, returns the release that the ledger stores and spends nothing.
     - `fingerprint` is a text by which the owner recognises the data set later. It is stored as given.
