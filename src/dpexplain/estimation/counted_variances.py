@@ -20,6 +20,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.cells import FINE, Cells, NumberCells
+from dpexplain.core.layout import Indices
 from dpexplain.core.marginals import NumberCounts
 
 IDLE = 1e-3  # largest variance of such a number: it varies by 3 % of its range
@@ -49,6 +50,11 @@ class CountedVariances(NamedTuple):
 def counted_variances(margins: NumberCounts) -> CountedVariances:
     found = [_count_variance(cell, shares, margins.sigma) for cell, shares in zip(margins.cells, margins.shares, strict=True)]
     return CountedVariances(*np.array(found).reshape(-1, 3).T)
+
+
+def counted_columns(margins: NumberCounts | None, numbers: Indices) -> Indices | None:
+    """Which of these columns counts show to use little of their ranges; None where there are no counts."""
+    return None if margins is None else numbers[~np.isnan(counted_variances(margins).values)]
 
 
 def expect_variances(released: Vector, expected: Vector, error: Vector | float, margins: NumberCounts) -> Vector:

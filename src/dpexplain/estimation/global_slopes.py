@@ -271,12 +271,13 @@ def _apply(matrix: Matrix, vector: Vector) -> Vector:
 
 
 def guessed_slopes(
-    points: Matrix, labels: Vector, weights: Vector, numbers: Indices | None = None, *, like_rows: bool = False
+    points: Matrix, labels: Vector, weights: Vector, numbers: Indices | None = None, idle: Indices | None = None
 ) -> Guess:
     """Least squares over labelled points; columns that hardly a point has are shrunk to 0, as one more point would shrink them.
 
-    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0. Of the columns `numbers` two moments are
-    known, and neither margins nor curved relations, unless points are `like_rows` in these too. One more point is as far off as such a number varies.
+    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0. `numbers` are the columns of which
+    two moments are known, and neither margins nor curved relations. `idle` ones are known to use little of their ranges: one more point is as far off as
+    they vary.
     """
     share = weights / weights.sum()
     level = labels - float(share @ labels)
@@ -284,12 +285,14 @@ def guessed_slopes(
     centre, second = sums.centre, sums.second - np.outer(sums.centre, sums.centre)
     few = _one_over_effective(sums, share, np.diag(second))
     if numbers is not None:
-        few[numbers] = np.maximum(few[numbers], 0.0 if like_rows else _FEW) * np.minimum(np.diag(second)[numbers] / IDLE, 1.0)
+        few[numbers] = np.maximum(few[numbers], _FEW)
+    if idle is not None:
+        few[idle] *= np.minimum(np.diag(second)[idle] / IDLE, 1.0)
     drawn = np.linalg.solve(second + np.diag(few), sums.labels)
     barely = np.maximum(_IDLE * float(np.diag(second).max()), 1e-300) * np.eye(len(few))
     values = np.asarray(np.linalg.solve(second + barely, second @ drawn), dtype=np.float64)
     residuals = level - (points @ values - float(centre @ values))
-    margins = 0.0 if numbers is None or like_rows else margin_variances(points, residuals, share, numbers)
+    margins = 0.0 if numbers is None else margin_variances(points, residuals, share, numbers)
     return Guess(values, _squared_residuals(points, share * np.square(residuals), centre, np.diag(second)), few, margins)
 
 

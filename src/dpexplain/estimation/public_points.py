@@ -20,7 +20,9 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Indices
+from dpexplain.core.marginals import NumberCounts
 from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.counted_variances import counted_columns
 from dpexplain.estimation.denoise import SMALLEST_MEAN
 from dpexplain.estimation.global_slopes import Guess, guessed_slopes
 from dpexplain.estimation.reference import LABEL_STEPS, noise_ridge
@@ -44,7 +46,11 @@ class PublicPoints:
     @property
     def guess(self) -> Guess:
         """The slopes of the answers."""
-        return guessed_slopes(self.points, self.labels, self.weights, self.numbers)
+        return self.guess_from(None)
+
+    def guess_from(self, margins: NumberCounts | None) -> Guess:
+        """The same where counts show which numbers use little of their ranges."""
+        return guessed_slopes(self.points, self.labels, self.weights, self.numbers, counted_columns(margins, self.numbers))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

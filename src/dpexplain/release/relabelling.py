@@ -95,9 +95,7 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
         weights=records.weights,
         changes=stored_changes(records.changes),
         bias=records.bias,
-        slopes=equations.slopes(
-            guessed_slopes(records.points, records.labels, base * records.weights, solver.layout.numbers, like_rows=True)
-        ),
+        slopes=equations.slopes(guessed_slopes(records.points, records.labels, base * records.weights)),
     )
     planes = _planes(release, moved, equations.slopes(public.guess), found)
     card = release.model_card if release.labeller is not None and release.labeller.model is labeller.model else None

@@ -12,6 +12,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import slopes_of
+from dpexplain.estimation.counted_variances import counted_columns
 from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.local_reference import LocalReference
@@ -27,7 +28,7 @@ _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate, layout: Layout) -> Slopes:
     """The slopes of the plane through all rows, with labelled records for a guess; `base` weighs them as the moments weigh rows."""
-    guess: Guess = guessed_slopes(points, labels, base, layout.numbers, like_rows=True)
+    guess: Guess = guessed_slopes(points, labels, base, idle=counted_columns(found.margins, layout.numbers))
     return slopes_of(found, layout, guess)
 
 
