@@ -78,7 +78,7 @@ def test_slopes_of_an_additive_answer_are_found_for_rare_values_too(release):
     slopes = rng.standard_normal(DOMAIN.width)
     block = DOMAIN.blocks[1]
     slopes[block.start : block.stop] -= slopes[block.start : block.stop].mean()  # the constant has the rest
-    guess = replace(public, labels=public.points @ slopes + 0.4).guess
+    guess = replace(public, labels=public.points @ slopes + 0.4).guess()
     assert guess.values == pytest.approx(slopes, abs=0.05)
     assert np.max(guess.residual) < 1e-3
     assert guess.few[RARE] < 0.1 * guess.few[0]

@@ -50,7 +50,7 @@ def expect_labels(query: NormalisedMoments, model: PublicModel, levels: Sequence
     answered = model.ask_about(_independent_solver(query, levels))
     if answered is None:
         return None
-    slopes, share = answered.guess.values, answered.weights / answered.weights.sum()
+    slopes, share = answered.guess(query.margins).values, answered.weights / answered.weights.sum()
     return ExpectedLabels(float(share @ (answered.labels - answered.points @ slopes)), slopes)
 
 

@@ -74,7 +74,7 @@ def _guess_slopes(calibrated: Calibrated, model: PublicModel, answered: PublicPo
     most = max(_MOST_CELLS // calibrated.solver.layout.width, 1)
     count = min(count, 1 << most.bit_length() - 1)  # a Sobol' sequence is even in powers of two
     more = model.ask_about(calibrated.solver_with(count)) if count > POINTS else None
-    return (more or answered).guess_from(calibrated.found.margins)
+    return (more or answered).guess(calibrated.found.margins)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,13 +43,8 @@ class PublicPoints:
     labels: Vector
     numbers: Indices  # which columns are numbers
 
-    @property
-    def guess(self) -> Guess:
-        """The slopes of the answers."""
-        return self.guess_from(None)
-
-    def guess_from(self, margins: NumberCounts | None) -> Guess:
-        """The same where counts show which numbers use little of their ranges."""
+    def guess(self, margins: NumberCounts | None = None) -> Guess:
+        """The slopes of the answers; counts of `margins` may show which numbers use little of their ranges."""
         return guessed_slopes(self.points, self.labels, self.weights, self.numbers, counted_columns(margins, self.numbers))
 
 

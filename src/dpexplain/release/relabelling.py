@@ -97,7 +97,7 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
         bias=records.bias,
         slopes=equations.slopes(guessed_slopes(records.points, records.labels, base * records.weights)),
     )
-    planes = _planes(release, moved, equations.slopes(public.guess), found)
+    planes = _planes(release, moved, equations.slopes(public.guess()), found)
     card = release.model_card if release.labeller is not None and release.labeller.model is labeller.model else None
     return replace(release, solver=moved, planes=planes, reference=labelled, labeller=labeller, model_card=card)
 
