@@ -26,6 +26,7 @@ from dpexplain.core.marginals import NumberCounts
 IDLE = 1e-3  # largest variance of such a number: it varies by 3 % of its range
 _SEEN = 4.0  # standard deviations of noise from which a cell is known to hold rows
 _NONE_LEFT = 3.0  # … up to which no others are known to be elsewhere
+_MOST_HIDDEN = 0.2  # of the rows: where noise could hide more, a long tail may be among them
 # cells on either side that may hold rows too, as a share of those between the first and the last that do; and how many rows may be elsewhere
 _WINDOWS = (1.0, 1.0), (0.5, 0.1), (0.0, 0.1)
 _KNOWN = 2.0  # standard errors that V must have
@@ -95,9 +96,12 @@ def _count_variance(cell: Cells, shares: Vector, sigma: float) -> tuple[float, f
 
 
 def _variance_of(x: Vector, shares: Vector, sigma: float, left: float) -> tuple[float, float, float]:
-    """The variance of numbers at x with these noisy shares, its standard error, and the share of rows that may be elsewhere; NaN where some are."""
+    """The variance of numbers at x with these noisy shares, its standard error, and the share of rows that may be elsewhere.
+
+    NaN where some are elsewhere, or many may be.
+    """
     total, noise = float(shares.sum()), sigma * sqrt(len(x))
-    if not abs(1 - total) <= min(_NONE_LEFT * noise, left):
+    if _NONE_LEFT * noise > _MOST_HIDDEN or not abs(1 - total) <= min(_NONE_LEFT * noise, left):
         return np.nan, np.nan, np.nan
     squares = np.square(x - float(shares @ x) / total)
     variance = float(shares @ squares) / total
