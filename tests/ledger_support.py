@@ -127,6 +127,7 @@ class MortalPostgres(Mortal, PostgresLedger):
     pass
 
 
+END = "."  # of a published answer
 LEDGERS = {"sqlite": SqliteLedger, "postgres": PostgresLedger, "memory": lambda where, who, **_: MemoryLedger(who)}
 MORTALS = {"sqlite": MortalSqlite, "postgres": MortalPostgres}
 
@@ -134,12 +135,14 @@ MORTALS = {"sqlite": MortalSqlite, "postgres": MortalPostgres}
 def publish(log: str, *words: str) -> None:
     """An answer leaves the process: from here on it is known to the world."""
     with open(log, "a", buffering=1) as out:
-        out.write(" ".join(words) + "\n")
+        out.write("\n" + " ".join(words) + f" {END}\n")
 
 
 def published_answers(log: str) -> list[list[str]]:
+    """Those that left as a whole: a process may be killed between two parts of one write, where a page of the file ends."""
     with suppress(FileNotFoundError):
-        return [line.split() for line in Path(log).read_text().splitlines()]
+        lines = [line.split() for line in Path(log).read_text().splitlines()]
+        return [words[:-1] for words in lines if words and words[-1] == END]
     return []
 
 
