@@ -13,6 +13,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
+from dpexplain.estimation import _distance_kernels as distances
 from dpexplain.estimation import _plane_kernels as kernels
 from dpexplain.estimation.moment_planes import BROAD, EVERY, MomentPlanes
 from dpexplain.estimation.plane_errors import ErrorSources
@@ -39,7 +40,7 @@ class CompiledPlanes:
             return self.given.fit(queries, weight, anchors, radius)
         points, metric, lengths, about, alike, constants = self._fitting
         distance = np.empty((len(queries), points.shape[1]))
-        kernels.measure(queries, points, metric, lengths, distance)
+        distances.measure(queries, points, metric, lengths, distance)
         local = _weigh(weight, distance)
         found = _empty(queries, 2), _empty(queries, 2), _empty(queries, 1), _empty(queries, 1)
         kernels.fit_planes(local, queries, points, about, alike, constants, self.given.dense_inverse, found)
@@ -128,7 +129,7 @@ def _weigh(weight: Weight, distance: Matrix) -> Matrix:
     height, cap, *rest = weight.profile or (1.0, np.inf)
     if cap == np.inf or rest != [np.inf, np.inf]:
         return np.ascontiguousarray(weight(distance))
-    kernels.cap_distances(distance, height, cap)
+    distances.cap_distances(distance, height, cap)
     return distance
 
 
